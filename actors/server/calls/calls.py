@@ -166,8 +166,10 @@ class Calls:
             case Answered(result=result):
                 self.turns.on_result(call)
                 run = link.run if call.message.as_task else ""
-                client, process = call.message.client, link.process.number
-                lost = self.state_loss.on_answer(client, call.tool, process, result) if call.tool else ""
+                lost = ""
+                if self.state_loss.watches and call.tool:
+                    client, process = call.message.client, link.process.number
+                    lost = self.state_loss.on_answer(client, call.tool, process, result)
                 call.reply.answer(Result(result, link.talk.era, run, call.waited_s, call.woke, lost))
             case Refused(error=error) if call.is_outdated(error, link.talk.era):
                 call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None

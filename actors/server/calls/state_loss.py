@@ -31,19 +31,18 @@ class _Client(msgspec.Struct):
 
 
 class StateLoss:
-    """Of one server. `learned` is told that it holds something, as its calls show."""
+    """Of one server; `watches`: who is answered matters. `learned` is told that it holds something, as calls show."""
 
     def __init__(self, settings: ServerSettings, learned: Callable[[], None]) -> None:
         self.held = settings.held
         self._learns = settings.stateful == "learn" and not self.held
+        self.watches = self._learns or bool(self.held)
         self._learned = learned
         self._failed_wakes = 0
         self._clients: OrderedDict[Hashable, _Client] = OrderedDict()
 
     def on_answer(self, client: Hashable, tool: str, process: int, result: msgspec.Raw) -> str:
         """Take the answer to a call of a tool; return what is lost and has to be said with it, if anything."""
-        if not self.held and not self._learns:
-            return ""
         known = self._clients.pop(client, None)
         lost = known is not None and known.process != process
         if self._learns:

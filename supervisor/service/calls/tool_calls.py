@@ -12,7 +12,6 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import Retry
-from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
@@ -27,7 +26,7 @@ from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import count, record_of
 from supervisor.service.calls.failures import is_for_client
-from supervisor.service.fitting.relay import has_failed
+from supervisor.service.fitting.relay import has_failed, with_text
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
@@ -159,12 +158,7 @@ def with_remark(body: bytes, remark: str, anyway: bool = False) -> bytes:
     """Return the result of a call with a text more if it failed, or `anyway`; what is no result, as it is."""
     if not anyway and not has_failed(msgspec.Raw(body)):
         return body
-    try:
-        members = json.read(json.MEMBERS, body)
-        blocks = json.read(json.ELEMENTS, members["content"])
-    except (json.UnreadableJson, KeyError):
-        return body
-    return encode({**members, "content": [*blocks, {"type": "text", "text": remark}]})
+    return with_text(body, remark)
 
 
 def _with_remark(error: RemoteError, remark: str) -> RemoteError:

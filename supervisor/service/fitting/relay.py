@@ -232,6 +232,16 @@ def has_failed(body: msgspec.Raw) -> bool:
     return bytes(json.at(text, "isError")) == b"true"
 
 
+def with_text(body: bytes, text: str) -> bytes:
+    """Return the result of a call of a tool with a text more; what is no such result, as it is."""
+    try:
+        members = json.read(json.MEMBERS, body)
+        blocks = json.read(json.ELEMENTS, members["content"])
+    except (json.UnreadableJson, KeyError):
+        return body
+    return encode({**members, "content": [*blocks, {"type": "text", "text": text}]})
+
+
 def as_tool_result(error: RemoteError, method: str) -> Result | None:
     """Return what a call gives whose server wants a capability that nobody here has: a failed call, not an error."""
     if method != "tools/call" or error.error.code != MISSING_CAPABILITY:

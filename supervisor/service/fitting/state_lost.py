@@ -10,19 +10,13 @@ from typing import Final
 
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.service.fitting.relay import with_text
 
 STATE_KEY: Final = "mcpvisor/state"
 
 
 def state_told_to_model(body: bytes, server: str, lost: str) -> bytes:
-    """Return a result with a text more; what is no result of a tool, as it is."""
-    said = f"Note: server {server!r} is a new process since your last call, which has lost {lost}."
-    try:
-        members = json.read(json.MEMBERS, body)
-        blocks = json.read(json.ELEMENTS, members["content"])
-    except (json.UnreadableJson, KeyError):
-        return body
-    return encode({**members, "content": [*blocks, {"type": "text", "text": said}]})
+    return with_text(body, f"Note: server {server!r} is a new process since your last call, which has lost {lost}.")
 
 
 def state_told_in_meta(body: bytes, server: str, lost: str) -> bytes:

@@ -225,8 +225,10 @@ async def test_a_call_and_its_result_pass_byte_for_byte(size: int) -> None:
         reply = await ask(a, place, sent)
         launch, message, answer = await b.was_asked()
         assert (launch, message) == ("l~1", replace(sent, server="l~1"))
-        answer.answer(Result(msgspec.Raw(body), "modern", run="r", waited_s=0.25, woke=True))
-        assert await reply.wait() == Result(msgspec.Raw(body), "modern", run="r", waited_s=0.25, woke=True)
+        answer.answer(Result(msgspec.Raw(body), "modern", run="r", waited_s=0.25, woke=True, lost="a page"))
+        assert await reply.wait() == Result(
+            msgspec.Raw(body), "modern", run="r", waited_s=0.25, woke=True, lost="a page"
+        )
 
 
 async def test_a_long_result_holds_up_no_other_call() -> None:
