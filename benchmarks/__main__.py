@@ -22,6 +22,7 @@ from benchmarks import (
     catalogue,
     discover,
     execute,
+    large,
     peers,
     people,
     proxies,
@@ -32,7 +33,9 @@ from benchmarks import (
 )
 from benchmarks.table import Row, markdown
 
-NAMES = ("execute", "wake", "boot", "discover", "remote", "stdio", "bridge", "subscriptions", "people", "fleet")
+NAMES = (
+    *("execute", "wake", "boot", "discover", "remote", "large", "stdio", "bridge", "subscriptions", "people", "fleet"),
+)
 BEGIN = "<!-- measured -->"
 END = "<!-- end of measured -->"
 
@@ -83,6 +86,7 @@ def _steps(arguments: argparse.Namespace, directory: Path) -> dict[str, Callable
             for row in boot.run(directory / f"boot-{name}", tools, 3 if quick else 5)
         ],
         "remote": lambda: remote.run(directory, plan, peer(), () if arguments.alone else peers.mcp_remote()),
+        "large": lambda: large.run(directory, None if arguments.alone else peers.mcp_1(), 3 if quick else 7),
         "stdio": lambda: stdio.run(directory, plan, () if arguments.alone else peers.mcp_remote()),
         "bridge": lambda: bridge.run(directory, plan),
         "subscriptions": lambda: subscriptions.run(directory, [1000] if quick else [1000, 10_000], 3 if quick else 7),

@@ -36,6 +36,11 @@ def prepared(
     return cached
 
 
+def mcp_1() -> Path | None:
+    """Return a Python that has the official SDK 1.x, and what it needs for a WebSocket; None if that fails."""
+    return prepared(None, ("mcp[ws]<2",), "mcp.client.websocket", "mcp1")
+
+
 def has(python: Path | None, module: str) -> bool:
     """Return whether a Python can import `module`."""
     if python is None or not python.exists():
