@@ -173,7 +173,7 @@ class Dashboard(Frame):
         tool = await self._find_tool()
         size = sum(map(len, fields.values()))
         arguments = await self.view.bench.run(size, trying.arguments, tool.tool, fields)
-        answer = await trying.call(self.view, tool.path, arguments)
+        answer = await trying.call(self.view, tool.path, arguments, typed)
         return await self._tool(answer, fields)
 
     async def _tool(self, answer: trying.CallAnswer | None, typed: Pairs) -> Response:

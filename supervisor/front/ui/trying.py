@@ -20,7 +20,10 @@ from actors.protocol.wire.jsonrpc import encode
 from supervisor.front.pages.api import View
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.metatools import definitions
+from supervisor.metatools.answers.confirmation_form import RUN
+from supervisor.metatools.arguments.execution import KEY, PREFIX
 from supervisor.metatools.texts import escape
+from supervisor.service.asking.elicitations import PAGES, Action
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.port import answer as answer_of
@@ -55,14 +58,6 @@ class AnswerBlock(msgspec.Struct, frozen=True):
     image: str = ""
 
 
-class CallAnswer(msgspec.Struct, frozen=True):
-    """What a call gave."""
-
-    failed: bool
-    took_ms: float
-    blocks: list[AnswerBlock]
-
-
 class ArgumentField(msgspec.Struct, frozen=True):
     """An argument of a tool; `choices` are texts."""
 
@@ -73,6 +68,31 @@ class ArgumentField(msgspec.Struct, frozen=True):
     choices: list[str]
 
 
+class AskedQuestion(msgspec.Struct, frozen=True):
+    """A question about a call, and where it is answered; `confirms`: whether the tool may run, which is said here."""
+
+    id: str
+    message: str
+    page: str
+    confirms: bool
+
+
+class PendingCall(msgspec.Struct, frozen=True):
+    """What a call waits for, and the state with which that very call goes on."""
+
+    continuation: str
+    questions: list[AskedQuestion]
+
+
+class CallAnswer(msgspec.Struct, frozen=True):
+    """What a call gave, or what it waits for."""
+
+    failed: bool
+    took_ms: float
+    blocks: list[AnswerBlock]
+    pending: PendingCall | None = None
+
+
 async def discover(view: View, query: str) -> SearchAnswer:
     """Return what `discover_mcp_tools` answers."""
     told = await _perform(view, definitions.DISCOVER, {"query": query})
@@ -81,16 +101,46 @@ async def discover(view: View, query: str) -> SearchAnswer:
     return SearchAnswer(answer, len(encode(answer)))
 
 
-async def call(view: View, path: str, given: Mapping[str, Any]) -> CallAnswer:
-    """Call a tool, and return what it answered, or what went wrong."""
+async def call(view: View, path: str, given: Mapping[str, Any], typed: Mapping[str, str]) -> CallAnswer:
+    """Call a tool, and return what it answered, what it asks, or what went wrong.
+
+    What was `typed` may have the continuation of an earlier call, and the word of whoever was asked whether it may run.
+    """
+    goes_on = {KEY: typed[KEY]} if typed.get(KEY) else {}
+    confirmed = view.elicitations.find(typed.get("question", ""), view.principal)
+    if goes_on and confirmed is not None and confirmed.confirms:
+        action: Action = "accept" if typed.get("answer") == "accept" else "decline"
+        view.elicitations.answer(confirmed, action, {RUN: action == "accept"})
     began = time.perf_counter()
-    told = await _perform(view, definitions.EXECUTE, {"tool_path": path, "arguments": given})
+    told = await _perform(view, definitions.EXECUTE, {"tool_path": path, "arguments": given, **goes_on})
     took_ms = (time.perf_counter() - began) * 1000
     result = told.get("result")
     if result is None:
         return CallAnswer(True, took_ms, [AnswerBlock(text=_reason_of(told))])
+    if (pending := _pending(view, result.get("structuredContent"))) is not None:
+        return CallAnswer(False, took_ms, [], pending)
     blocks = [_block(each) for each in result.get("content", [])[:MAX_BLOCKS] if isinstance(each, dict)]
     return CallAnswer(bool(result.get("isError")), took_ms, blocks or [AnswerBlock(text="(an empty answer)")])
+
+
+def _pending(view: View, content: Any) -> PendingCall | None:
+    if not isinstance(content, dict) or content.get("status") != "input_required":
+        return None
+    state, asked = content.get(KEY), content.get("questions")
+    if not isinstance(state, str) or not state.startswith(PREFIX) or not isinstance(asked, dict):
+        return None
+    return PendingCall(state, [_asked(view, each) for each in asked.values() if isinstance(each, dict)])
+
+
+def _asked(view: View, told: Mapping[str, Any]) -> AskedQuestion:
+    name = str(told.get("page", "")).rpartition("/")[2]
+    known = view.elicitations.find(name, view.principal)  # what a server writes as if it asked is none of ours
+    return AskedQuestion(
+        id=name if known is not None else "",
+        message=make_visible(str(told.get("message", ""))),
+        page=f"{PAGES}/{name}" if known is not None else "",
+        confirms=known is not None and known.confirms,
+    )
 
 
 def find(catalogue: Catalogue, path: str) -> FoundTool | None:
