@@ -81,3 +81,23 @@ async def test_an_address_without_a_door_says_which_there_are(tmp_path: Path, da
         assert answer.status_code == 404
         assert "/mcp/servers/NAME" in answer.json()["error"]["message"]
         assert (await client.get("/mcp/servers/o%20ne")).status_code == 404
+
+
+async def test_who_comes_to_an_address_beside_that_of_mcp_is_served_or_told_where_it_is(
+    tmp_path: Path, data: DataDir
+) -> None:
+    """A slash at the end changes nothing, an old client is told the address, and a browser gets the pages."""
+    config = configuration(tmp_path, {name: {"command": "x"} for name in ("one", "two")})
+    async with running(config, data, connect=Fleet().connect) as client:
+        await until_ready(client)
+        for path in PATHS:
+            plain, slashed = await ask(client, path, "tools/list"), await ask(client, f"{path}/", "tools/list")
+            assert (slashed.status_code, slashed.json()) == (200, plain.json())
+        old = [await client.get("/sse", headers={"accept": "text/event-stream"}), await ask(client, "/sse", "ping")]
+        old += [await ask(client, "/messages/?session_id=1", "ping")]
+        assert [answer.status_code for answer in old] == [404] * 3
+        assert all("MCP is served at /mcp" in answer.text for answer in old)
+        browser = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+        shown = await client.get("/mcp", headers=browser)
+        assert (shown.status_code, shown.headers["location"]) == (303, "/ui")
+        assert (await client.get("/mcp", headers={"accept": "text/event-stream"})).status_code == 405

@@ -42,6 +42,8 @@ from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door, Doors, Service
 
 ALLOW: Final[Lines] = ((b"allow", b"GET, POST, DELETE"),)
+PAGES: Final = b"/ui"
+"""Where a browser is sent that asks for an address of MCP."""
 ALLOW_POST: Final[Lines] = ((b"allow", b"POST"),)
 
 
@@ -115,6 +117,8 @@ class McpHttp:
                 raise refusal_of(405, "use POST, GET or DELETE", lines=ALLOW)
             elif request.has_body:
                 raise refusal_of(400, f"a {method} has no body here")
+            elif method == "GET" and head.session is None and b"text/html" in request.fields.lines.get(b"accept", b""):
+                await request.answer(303, lines=((b"location", PAGES),))  # a person with a browser
             elif head.session is None:
                 missing = "a stream needs a session" if method == "GET" else "there is no session to end"
                 raise refusal_of(405, missing, lines=ALLOW_POST)

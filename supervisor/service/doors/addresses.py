@@ -227,7 +227,12 @@ def _some(names: list[str]) -> str:
 
 
 def door_of(path: str) -> str | None:
-    """Return the name of the door that a path means, empty for the first one; None if it is no path of MCP."""
+    """Return the name of the door that a path means, empty for the first one; None if it is no path of MCP.
+
+    A slash at the end changes nothing: servers of the official SDKs send a client on from one form to the other, and
+    many a client has the longer one written down.
+    """
+    path = path.removesuffix("/")
     if path == MCP_PATH:
         return ""
     if server := personal_server(path):

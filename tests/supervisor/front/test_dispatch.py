@@ -79,7 +79,7 @@ async def test_each_path_has_its_handler() -> None:
             assert answer.endswith(b'"websocket ' + path + b'"')
 
 
-@pytest.mark.parametrize("path", ["/", "/mcp/", "/mcp2", "/MCP", "/x/../mcp"])
+@pytest.mark.parametrize("path", ["/", "/mcp//", "/mcp2", "/MCP", "/x/../mcp"])
 async def test_paths_that_look_like_it_are_none_of_mcp(path: str) -> None:
     async with shell() as server:
         assert (await ask(server, f"GET {path}"))[0] == 404
