@@ -238,6 +238,9 @@ async def test_every_page_event_metric_and_command_has_the_same_word_for_a_serve
         await at.hear({server: word for server, word in words.items() if server not in BEFORE})
         said = await at.words()
         assert said == {server: dict.fromkeys(said[server], word) for server, word in words.items()}
+        page = (await at.client.get("/ui/servers/missing")).text
+        assert "It lists none" not in page, "it never answered"
+        assert "Nobody knows its tools yet" in page
         online = {server for server, word in words.items() if word == "online"}
         assert await at.found() == online
         assert await at.listed() == online

@@ -93,6 +93,10 @@ def lines(buckets: Sequence[Mapping[str, Any]]) -> list[Line]:
             else:
                 paths.append(f"M{x} {y}")
                 joined = True
+        # A path of one point draws nothing: a time that stands alone is a dot, however many calls it is of.
+        alone = [path[1:].split(" ") for path in paths if " L" not in path]
+        dots += [(float(x), float(y)) for x, y in alone]
+        paths = [path for path in paths if " L" in path]
         drawn.append(Line(name, paths, dots))
     return drawn
 
