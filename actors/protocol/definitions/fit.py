@@ -10,8 +10,9 @@ all others from it. So what does not fit is put right where there is no doubt wh
 - a required member that can only be one thing is that, whatever stands there: arguments are an object in any case.
 
 What is made of a schema allows more than was written, never less: the server has the last word. So a list of schemas
-that does not fit is left out as a whole, as it would allow less with an alternative less. What must be there and cannot
-be made leaves nothing of its object; an entry of which nothing is left is `Unfit`.
+that does not fit is left out as a whole, as it would allow less with an alternative less, and so is a `required` that
+is a text. What must be there and cannot be made leaves nothing of its object. An entry of which nothing is left is
+`Unfit`.
 """
 
 from __future__ import annotations
@@ -181,6 +182,8 @@ class _Fitter:
                 made[name] = value
             elif _sign(value) == "n":
                 self._faults += [f"{_below(path, name)}: null left out"] if is_schema and name not in needed else []
+            elif is_schema and _sign(value) != "[" and _can_only_be_list(known[name]):
+                self._faults.append(f"{_below(path, name)}: {_shown(value)} left out")
             elif (fitted := self._noted(known[name], value, _below(path, name), level)) is not None:
                 made[name] = fitted
         for name in needed:
@@ -228,6 +231,11 @@ def _is_struct(kind: Any) -> bool:
 def _is_list(kind: Any) -> bool:
     of = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     return get_origin(of) is list
+
+
+@cache
+def _can_only_be_list(kind: Any) -> bool:
+    return all(_is_list(each) for each in get_args(kind) if each is not msgspec.UnsetType)
 
 
 def _word(words: tuple[str, ...], raw: msgspec.Raw) -> msgspec.Raw | None:

@@ -114,6 +114,7 @@ def test_a_tool_whose_arguments_can_be_no_object_is_nothing(schema: Any) -> None
         ({"type": "string", "required": True}, {"type": "string"}),
         ({"enum": None, "format": None, "description": None}, {}),
         ({"anyOf": [], "enum": []}, {}),
+        ({"required": "a", "enum": "a"}, {}),
         ({"items": None, "not": {"type": "wat"}}, {"not": {}}),
         ({"anyOf": [{"type": "string"}, None]}, {}),
         ({"anyOf": [{"type": "date"}, {"type": "null"}]}, {"anyOf": [{}, {"type": "null"}]}),
