@@ -10,10 +10,12 @@ import httpx2
 import pytest
 import trio
 
+from actors.server.operators.last_words import SILENT
 from actors.transport.stdio.causes import cause_of
 from actors.transport.stdio.remedies import how_to_install
 from supervisor.host.datadir import open_data_dir
 from tests.actors.server.operators.test_last_words import TOO_OLD, TOO_OLD_BEFORE
+from tests.actors.transport.stdio.test_causes import MCP_1, OTHER_ENGINE, USE_MCP_1
 from tests.actors.transport.stdio.test_npm_log import HEAD, SAID, SCRIPT_FAILED
 from tests.supervisor.test_daemon import configuration, running
 
@@ -84,3 +86,25 @@ async def test_what_a_package_manager_complains_of_is_told_with_what_to_do(tmp_p
     assert error.endswith(
         f"; last words: npm error: request to x failed; {cause_of('npm error code EAI_AGAIN').advice}"
     )
+
+
+async def test_a_server_that_explains_its_use_after_the_error_is_told_with_the_error(tmp_path: Path) -> None:
+    said = "Error: no token was given\nUsage: a-server\n" + "  --option   What it is for, which is required\n" * 400
+    npx = program(tmp_path / "npx", f"printf %s {shlex.quote(OTHER_ENGINE + said)} >&2")
+    assert (await why_it_failed(tmp_path, npx)).endswith("; last words: Error: no token was given")
+
+
+async def test_a_cause_in_a_log_of_json_is_told_and_not_that_its_wrapper_failed(tmp_path: Path) -> None:
+    said = '{"level":60,"time":1,"msg":"the key is missing"}\nError: Command failed: node server.js\n'
+    wrapper = program(tmp_path / "wrapper", f"printf %s {shlex.quote(said)} >&2")
+    assert (await why_it_failed(tmp_path, wrapper)) == "exit code 1; last words: the key is missing"
+
+
+async def test_a_server_for_an_older_package_is_told_with_the_arguments_that_it_needs(tmp_path: Path) -> None:
+    uvx = program(tmp_path / "uvx", f"printf %s {shlex.quote(MCP_1)} >&2")
+    assert (await why_it_failed(tmp_path, uvx)).endswith(f"; {USE_MCP_1}")
+
+
+async def test_a_server_that_ends_without_a_word_is_told_with_what_to_do(tmp_path: Path) -> None:
+    server = program(tmp_path / "server", "")
+    assert (await why_it_failed(tmp_path, server)) == f"exit code 1; {SILENT}"
