@@ -58,24 +58,25 @@ def read_fleet(written: Mapping[str, Any], expand: Callable[[str], str], problem
     own = read_members(FleetSettings, written, (FLEET,), problem)
     try:
         own |= {name: expand(own[name]) for name in ("engine", "node", "listen") if name in own}
-        own.setdefault("engine", "")
-        own["keys"] = [expand(key) for key in own.get("keys", ())]
+        if "keys" in own:
+            own["keys"] = [expand(key) for key in own["keys"]]
     except ConfigError as error:
         problem((FLEET,), error.message, error.hint)
         return own
     nodes = own.get("nodes", FleetSettings().nodes)
-    if own["engine"] or nodes > 1:
+    if own.get("engine") or nodes > 1:
         _check(own, nodes, problem)
     return own
 
 
 def _check(own: Mapping[str, Any], nodes: int, problem: Problem) -> None:
-    if own["engine"] and urlsplit(own["engine"]).scheme not in SCHEMES:
+    engine, keys = own.get("engine", ""), own.get("keys", ())
+    if engine and urlsplit(engine).scheme not in SCHEMES:
         problem((FLEET, "engine"), "is no address of an engine", 'for example "rediss://valkey.example.com:6379"')
-    if own["engine"] and not own["keys"]:
+    if engine and not keys:
         hint = 'write "keys": ["${MCPVISOR_FLEET_KEY}"], and give all nodes the same: openssl rand -hex 32'
         problem((FLEET, "keys"), "is missing", hint)
-    for at, key in enumerate(own["keys"]):
+    for at, key in enumerate(keys):
         if len(key) < MIN_KEY_CHARS:
             problem((FLEET, "keys", at), f"has less than {MIN_KEY_CHARS} characters", "openssl rand -hex 32")
     if own.get("node") and not NODE_NAME.fullmatch(own["node"]):

@@ -156,6 +156,15 @@ def test_the_daemon_is_explained_likewise() -> None:
     assert (data_dir.value, data_dir.words("f", of_daemon=True)) == ("/home/me/d", "f:3, with ${HOME}")
 
 
+@pytest.mark.parametrize("supervisor", [{}, {"fleet": {"node": "a"}}])
+def test_what_nobody_wrote_of_a_fleet_is_its_default(supervisor: dict[str, Any]) -> None:
+    read = configuration({"supervisor": supervisor})
+    values = {each.key: each for each in explain_daemon(read, DATA, ENVIRON)}
+    of_fleet = {key for key in values if key.startswith("fleet.")}
+    written = {f"fleet.{name}" for name in supervisor.get("fleet", {})}
+    assert {key for key in of_fleet if values[key].origin.source != "default"} == written
+
+
 def test_nothing_of_a_fleet_is_shown_that_is_secret() -> None:
     fleet = {"engine": "rediss://ana:${WORD}@valkey.example:6379", "keys": ["${KEY}"], "node": "a"}
     environ = {"WORD": "hunter2", "KEY": "k" * 40}
