@@ -78,7 +78,7 @@ ROWS: Final = (
     ),
     Row("questions as pages", ("GET /questions", "GET /questions/{question}"), "303 401 yes yes yes yes 401"),
     Row("answers there", ("POST /questions/{question}",), "303 401 yes yes yes 403 401"),
-    Row("a call there", ("POST /ui/tool",), "303 401 404 yes yes 403 401"),
+    Row("a call there", ("POST /ui/tool", "POST /ui/tool/answer"), "303 401 404 yes yes 403 401"),
     Row(
         "orders there",
         (

@@ -58,7 +58,7 @@ def _answer(params: Any) -> dict[str, Any]:
 
 def fill_in(form: Form) -> dict[str, Any]:
     """Return what somebody answers to a form. Raises `EOFError` at the end of the input."""
-    if _wants_a_yes(form):
+    if form.wants_a_yes:  # what need not be said beside it is not asked for here
         field = form.fields[0]
         return {"action": "accept", "content": {field.name: True}} if _agrees(_label(field)) else _DECLINED
     content: dict[str, Any] = {}
@@ -74,11 +74,6 @@ def fill_in(form: Form) -> dict[str, Any]:
         asked = [field for field in form.fields if field.name in problems]
         say("\n".join(f"{_label(field)}: {problems[field.name]}" for field in asked))
     return _CANCELLED
-
-
-def _wants_a_yes(form: Form) -> bool:
-    """Say whether a form is a question of yes or no; what need not be said beside it is not asked for here."""
-    return bool(form.fields) and form.fields[0].kind == "boolean" and not any(each.required for each in form.fields[1:])
 
 
 def _value(field: FormField) -> Any:

@@ -102,6 +102,21 @@ async def echo(daemon: Daemon, **beside: Any) -> Any:
     return (await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": given}))["result"]
 
 
+def test_who_tries_a_tool_is_asked_there_and_a_yes_runs_it(daemon: Daemon) -> None:
+    seen = walk(
+        daemon.url,
+        ["goto", "/ui/tool?path=growing:echo"],
+        ["submit", "#try button"],
+        ["text", "#asked blockquote"],
+        ["axe"],
+        ["lines", "#asked button:not([hidden])"],
+        ["submit", "#asked button[value=accept]"],
+        ["text", "#try h3"],
+    )
+    assert seen[2:5] == ["[growing] Run growing:echo with {}?", [], ["Yes", "No"]]
+    assert seen[6].startswith("Answer, ")
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_a_yes_is_a_button_which_enter_does_not_press(daemon: Daemon, width: int, scheme: str) -> None:
     told = trio.run(echo, daemon)["structuredContent"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from html import unescape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +18,6 @@ from hypothesis import strategies as st
 from supervisor.host.datadir import DataDir, open_data_dir
 from tests.fakes.http_client import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.json_texts import OBJECTS
-from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.shown_calls import decoded_call
 from tests.fakes.websocket_client import open_websocket
@@ -230,39 +227,3 @@ async def test_of_two_names_of_a_tool_none_reaches_a_server_that_was_not_looked_
     assert {params["name"] for params in called} == {"tool1"}
     assert {key for params in called for key in params} <= {"name", "arguments"}
     assert not any(params.get("arguments") for params in called)
-
-
-async def test_a_tool_that_asks_for_a_yes_runs_from_its_page_once_the_yes_is_given_there(tmp_path: Path) -> None:
-    """The question stands on the page, and its yes runs that very call, with what was filled in, once."""
-    schema = {"type": "object", "properties": {"text": {"type": "string"}, "count": {"type": "integer"}}}
-    server = FakeServer(tools=[{"name": "echo", "inputSchema": schema, "annotations": {"destructiveHint": True}}])
-    config = configuration(tmp_path, {"one": {"command": "x"}}, confirm="dangerous")
-    with open_data_dir(tmp_path / "data", {}) as data:
-        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await until_ready(client)
-
-            async def post(fields: dict[str, str]) -> str:
-                return (await client.post("/ui/tool?path=one%3Aecho", data=fields)).text
-
-            def form_of(page: str) -> dict[str, str]:
-                (form,) = re.findall(r"<form[^>]*data-try>\s*<h3>A question first.*?</form>", page, re.DOTALL)
-                found = re.findall(r"""<input type="hidden" name=(?:"([^"]*)"|'([^']*)') value="([^"]*)">""", form)
-                return {unescape(one or other): unescape(value) for one, other, value in found}
-
-            def runs() -> list[Any]:
-                return [each["params"]["arguments"] for each in server.messages if each.get("method") == "tools/call"]
-
-            token = re.findall(r'name="token" value="(\w+)"', (await client.get("/ui/tool?path=one%3Aecho")).text)[0]
-            filled = {"token": token, "field.text": "a 'quoted' <text>", "field.count": "3"}
-            first = await post(filled)
-            assert "one:echo" in first
-            assert runs() == []
-            refused = await post({**form_of(first), "answer": "decline"})
-            assert "A question first" not in refused, re.findall(r"<h3.*?</section>", refused, re.DOTALL)
-            assert runs() == []
-            asked = form_of(await post(filled))
-            done = await post({**asked, "answer": "accept"})
-            assert "A question first" not in done
-            assert runs() == [{"text": "a 'quoted' <text>", "count": 3}]
-            await post({**asked, "answer": "accept"})
-            assert len(runs()) == 1, "and no second time"

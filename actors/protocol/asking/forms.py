@@ -133,6 +133,15 @@ class Form(msgspec.Struct, frozen=True):
         return _NAMED.get(self.fields[0].kind, "form") if len(self.fields) == 1 else "form"
 
     @property
+    def wants_a_yes(self) -> bool:
+        """Whether it is a question of yes or no; nothing else has to be said beside it."""
+        return (
+            bool(self.fields)
+            and self.fields[0].kind == "boolean"
+            and not any(each.required for each in self.fields[1:])
+        )
+
+    @property
     def is_secret(self) -> bool:
         """Whether any field is for the server's eyes only: a password, a key."""
         return any(field.secret for field in self.fields)

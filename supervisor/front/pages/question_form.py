@@ -45,16 +45,21 @@ class PageInput(msgspec.Struct, frozen=True, kw_only=True):
     wrong: str
 
 
-def inputs(form: Form, content: Mapping[str, Any], wrong: Mapping[str, str]) -> list[PageInput]:
+def inputs(form: Form, content: Mapping[str, Any], wrong: Mapping[str, str], prefix: str = PREFIX) -> list[PageInput]:
     """Return an input for each field, with what is in `content`, or else the field's default."""
-    return [_input(field, content.get(field.name, field.default), wrong.get(field.name, "")) for field in form.fields]
+    return [
+        _input(field, content.get(field.name, field.default), wrong.get(field.name, ""), prefix)
+        for field in form.fields
+    ]
 
 
-def content_of(form: Form, typed: Mapping[str, list[str]], files: Mapping[str, str]) -> dict[str, Any]:
+def content_of(
+    form: Form, typed: Mapping[str, list[str]], files: Mapping[str, str], prefix: str = PREFIX
+) -> dict[str, Any]:
     """Return what was filled in by the fields' names; what is empty was left out. `files` are in base64."""
     content: dict[str, Any] = {}
     for field in form.fields:
-        name = PREFIX + _as_sent(field.name)
+        name = prefix + _as_sent(field.name)
         if field.kind == "file":
             if files.get(name):
                 content[field.name] = files[name]
@@ -72,13 +77,13 @@ def host_of(url: str) -> str:
         return quote(host)
 
 
-def _input(field: FormField, value: Any, wrong: str) -> PageInput:
+def _input(field: FormField, value: Any, wrong: str, prefix: str) -> PageInput:
     several = value if isinstance(value, list) else []
     chosen = several if field.kind == "multiselect" else [_text(value)]
     shown = [("true", "yes"), ("false", "no")] if field.kind == "boolean" else []
     shown = shown or [(choice.const, clean(choice.title or choice.const)) for choice in field.choices]
     return PageInput(
-        name=PREFIX + field.name,
+        name=prefix + field.name,
         type="number" if field.kind in ("number", "integer") else _FORMATS.get(field.format, "text"),
         field=field,
         label=clean(field.title or field.name),

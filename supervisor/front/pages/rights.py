@@ -36,7 +36,8 @@ AUDITORS: Final = (
     ),
     *("GET /api/servers/<server>", "GET /api/configuration", "GET /api/events/kept"),
     *("GET /api/audit", "GET /api/nodes"),
-    *("GET /ui/servers", "GET /ui/servers/<server>", "GET /ui/tools", "GET /ui/tool", "POST /ui/tool"),
+    *("GET /ui/servers", "GET /ui/servers/<server>", "GET /ui/tools", "GET /ui/tool"),
+    *("POST /ui/tool", "POST /ui/tool/answer"),
     *("GET /ui/changes", "GET /ui/people"),
 )
 _VALUE: Final = "/api/values/<tier>/<owner>/<server>/<name>"

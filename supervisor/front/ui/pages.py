@@ -5,6 +5,7 @@ A page is whole without a script. The script takes new parts of the same page no
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from quart_trio import QuartTrio
 from actors.launch import is_own, server_of
 from supervisor.config.syntax.units import PROVIDER_TOKENS
 from supervisor.front.pages.api import View
+from supervisor.front.pages.bodies import Unreadable, read_form
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui import attention, trying
 from supervisor.front.ui.frame import Frame, Pairs
@@ -69,6 +71,7 @@ def add_ui_routes(view: View, app: QuartTrio) -> None:
     ):
         app.add_url_rule(path, endpoint, pages.with_errors(page), strict_slashes=False)
     app.add_url_rule("/ui/tool", "ui_call", pages.with_errors(pages.call), methods=["POST"])
+    app.add_url_rule("/ui/tool/answer", "ui_go_on", pages.with_errors(pages.go_on), methods=["POST"])
     add_people(view, app)
     add_orders(view, app)
     add_question_pages(view, app)
@@ -167,28 +170,46 @@ class Dashboard(Frame):
         return await self._tool(None, {})
 
     async def call(self) -> Response:
-        """Call a tool with what was filled in, as the person who asks, and show the answer."""
+        """Call a tool with what was filled in, as the person who asks, and show the answer, or what is asked first."""
         typed = await self.form()
         fields = {name.removeprefix("field."): text for name, text in typed.items() if name.startswith("field.")}
-        tool = await self._find_tool()
-        size = sum(map(len, fields.values()))
-        arguments = await self.view.bench.run(size, trying.arguments, tool.tool, fields)
-        answer = await trying.call(self.view, tool.path, arguments, typed)
-        return await self._tool(answer, fields)
+        told = await trying.call(self.view, await self._find_tool(), fields)
+        return await self._tool(told, fields)
 
-    async def _tool(self, answer: trying.CallAnswer | None, typed: Pairs) -> Response:
+    async def go_on(self) -> Response:
+        """Go on with a call that asked something first: with the answers, or with a no to all of it."""
+        body = await request.body
+        try:
+            typed, files = await self.view.bench.run(len(body), read_form, request.content_type or "", body)
+        except Unreadable as error:
+            abort(400, str(error))
+        self.check_token(*typed.get("token", ()))
+        call = await self.view.bench.run(len(body), trying.carried_call, *typed.get("call", ("",))[:1])
+        agrees = typed["action"] == ["accept"]
+        answered = partial(trying.answer_of_person, call, typed, files, agrees=agrees)
+        answers = await self.view.bench.run(len(body), answered)
+        if isinstance(answers, trying.CallQuestions):
+            return await self._tool(answers, call.typed, 400)
+        told = await trying.call(self.view, await self._find_tool(), call.typed, answers)
+        return await self._tool(told, call.typed)
+
+    async def _tool(
+        self, told: trying.CallAnswer | trying.CallQuestions | None, typed: Pairs, code: int = 200
+    ) -> Response:
         tool = await self._find_tool()
         wanted = {"servers": tool.server, "name": tool.tool.name, "limit": "500", "include_unavailable": "true"}
         rows = (await self.ask("tools", wanted))["tools"]
         return await self.page(
             "tool",
             tool.path,
+            code=code,
             tool=next((row for row in rows if row["path"] == tool.path), None) or abort(404, "There is no such tool."),
             description=trying.make_visible(tool.tool.description or ""),
             schema=trying.make_visible(trying.format_schema(tool.tool.input_schema)),
             fields=trying.fields_of(tool.tool),
             typed=typed,
-            answer=answer,
+            answer=told if isinstance(told, trying.CallAnswer) else None,
+            asked=told if isinstance(told, trying.CallQuestions) else None,
             callable=REQUESTER.get().allows(EXECUTE),
             history=await self.ask("history", {"path": tool.path}),
             json="/api/tools",

@@ -6,7 +6,7 @@ It is done at the door of the meta-tools, as the person who asks: what they may 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,15 +15,19 @@ from actors.catalogue.names.naming import tool_path
 from actors.catalogue.names.resolution import Resolved
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
+from actors.errors import InvalidArguments
+from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.agreement.versions import LATEST_MODERN
+from actors.protocol.asking import forms, input_required
+from actors.protocol.asking.forms import Form
+from actors.protocol.asking.input_required import InputRequest, Retry
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.front.pages import question_form
 from supervisor.front.pages.api import View
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.metatools import definitions
-from supervisor.metatools.answers.confirmation_form import RUN
-from supervisor.metatools.arguments.execution import KEY, PREFIX
 from supervisor.metatools.texts import escape
-from supervisor.service.asking.elicitations import PAGES, Action
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.port import answer as answer_of
@@ -32,6 +36,10 @@ CLIENT: Final = "dashboard"
 MAX_FIELDS: Final = 100
 MAX_SHOWN_CHARS: Final = 200_000
 MAX_BLOCKS: Final = 50
+MAX_CARRIED_BYTES: Final = 160_000
+"""Of a call and what is asked about it, which the form for the answer brings back."""
+_CAPABILITIES: Final = msgspec.Raw(b'{"elicitation":{"form":{},"url":{}}}')
+"""What can be asked on the page of a tool (MCP 2026-07-28, client/elicitation)."""
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _SIMPLE: Final = frozenset({"string", "number", "integer", "boolean", "object", "array"})
 
@@ -58,6 +66,42 @@ class AnswerBlock(msgspec.Struct, frozen=True):
     image: str = ""
 
 
+class CallAnswer(msgspec.Struct, frozen=True):
+    """What a call gave."""
+
+    failed: bool
+    took_ms: float
+    blocks: list[AnswerBlock]
+
+
+class CallQuestion(msgspec.Struct, frozen=True):
+    """A question about a call; `form` is None for one that cannot be shown. `host`: where its address leads."""
+
+    form: Form | None
+    inputs: Sequence[question_form.PageInput]
+    host: str
+
+
+class CallQuestions(msgspec.Struct, frozen=True):
+    """What is asked before a call has its answer. `carried`: the call, for `CarriedCall`; `wrong`: an answer was."""
+
+    carried: str
+    questions: list[CallQuestion]
+    wrong: bool = False
+
+
+class CarriedCall(msgspec.Struct, frozen=True):
+    """A call that waits for answers: what was typed as its arguments, what is asked, and the state it goes on with.
+
+    The page keeps it, as any client does. It is of use to whoever made the call alone, and once: what is asked under a
+    state is one call, with the same arguments, of one principal.
+    """
+
+    typed: dict[str, str]
+    asked: dict[str, InputRequest]
+    state: str | None = None
+
+
 class ArgumentField(msgspec.Struct, frozen=True):
     """An argument of a tool; `choices` are texts."""
 
@@ -68,79 +112,110 @@ class ArgumentField(msgspec.Struct, frozen=True):
     choices: list[str]
 
 
-class AskedQuestion(msgspec.Struct, frozen=True):
-    """A question about a call, and where it is answered; `confirms`: whether the tool may run, which is said here."""
-
-    id: str
-    message: str
-    page: str
-    confirms: bool
-
-
-class PendingCall(msgspec.Struct, frozen=True):
-    """What a call waits for, and the state with which that very call goes on."""
-
-    continuation: str
-    questions: list[AskedQuestion]
-
-
-class CallAnswer(msgspec.Struct, frozen=True):
-    """What a call gave, or what it waits for."""
-
-    failed: bool
-    took_ms: float
-    blocks: list[AnswerBlock]
-    pending: PendingCall | None = None
-
-
 async def discover(view: View, query: str) -> SearchAnswer:
     """Return what `discover_mcp_tools` answers."""
-    told = await _perform(view, definitions.DISCOVER, {"query": query})
+    told = await _perform(view, definitions.DISCOVER, {"query": query}, Client(name=CLIENT, version="2025-11-25"))
     result = told.get("result") or {}
     answer = result.get("structuredContent") or {"tools": [], "message": _reason_of(told)}
     return SearchAnswer(answer, len(encode(answer)))
 
 
-async def call(view: View, path: str, given: Mapping[str, Any], typed: Mapping[str, str]) -> CallAnswer:
-    """Call a tool, and return what it answered, what it asks, or what went wrong.
+async def call(
+    view: View, found: FoundTool, typed: Mapping[str, str], retry: Retry | None = None
+) -> CallAnswer | CallQuestions:
+    """Call a tool with what was typed, or go on with that call; return what it answered, or asks first.
 
-    What was `typed` may have the continuation of an earlier call, and the word of whoever was asked whether it may run.
+    The page is a client that can be asked by incomplete results, so that a person answers there and then.
     """
-    goes_on = {KEY: typed[KEY]} if typed.get(KEY) else {}
-    confirmed = view.elicitations.find(typed.get("question", ""), view.principal)
-    if goes_on and confirmed is not None and confirmed.confirms:
-        action: Action = "accept" if typed.get("answer") == "accept" else "decline"
-        view.elicitations.answer(confirmed, action, {RUN: action == "accept"})
     began = time.perf_counter()
-    told = await _perform(view, definitions.EXECUTE, {"tool_path": path, "arguments": given, **goes_on})
+    size = sum(map(len, typed.values()))
+    given = await view.bench.run(size, arguments, found.tool, typed)
+    told = await _perform(view, definitions.EXECUTE, {"tool_path": found.path, "arguments": given}, _ASKABLE, retry)
     took_ms = (time.perf_counter() - began) * 1000
     result = told.get("result")
     if result is None:
         return CallAnswer(True, took_ms, [AnswerBlock(text=_reason_of(told))])
-    if (pending := _pending(view, result.get("structuredContent"))) is not None:
-        return CallAnswer(False, took_ms, [], pending)
+    if result.get("resultType") == input_required.KIND:
+        asked = await view.bench.run(size, _questions, typed, result)
+        if asked is not None:
+            return asked
+        text = f"It asks for more than this page can show. On the command line: mcpvisor call {found.path}"
+        return CallAnswer(True, took_ms, [AnswerBlock(text=text)])
     blocks = [_block(each) for each in result.get("content", [])[:MAX_BLOCKS] if isinstance(each, dict)]
+    if not blocks and "structuredContent" in result:
+        blocks = [
+            AnswerBlock(text=make_visible(msgspec.json.format(encode(result["structuredContent"]), indent=2).decode()))
+        ]
     return CallAnswer(bool(result.get("isError")), took_ms, blocks or [AnswerBlock(text="(an empty answer)")])
 
 
-def _pending(view: View, content: Any) -> PendingCall | None:
-    if not isinstance(content, dict) or content.get("status") != "input_required":
-        return None
-    state, asked = content.get(KEY), content.get("questions")
-    if not isinstance(state, str) or not state.startswith(PREFIX) or not isinstance(asked, dict):
-        return None
-    return PendingCall(state, [_asked(view, each) for each in asked.values() if isinstance(each, dict)])
+def carried_call(text: str) -> CarriedCall:
+    """Return the call that a form brought back. Raises `InvalidArguments`."""
+    try:
+        return json.read(_carried, msgspec.Raw(text.encode()))
+    except json.UnreadableJson:
+        raise InvalidArguments("this form does not say which call it is about: call the tool again") from None
 
 
-def _asked(view: View, told: Mapping[str, Any]) -> AskedQuestion:
-    name = str(told.get("page", "")).rpartition("/")[2]
-    known = view.elicitations.find(name, view.principal)  # what a server writes as if it asked is none of ours
-    return AskedQuestion(
-        id=name if known is not None else "",
-        message=make_visible(str(told.get("message", ""))),
-        page=f"{PAGES}/{name}" if known is not None else "",
-        confirms=known is not None and known.confirms,
-    )
+def answer_of_person(
+    call: CarriedCall, typed: Mapping[str, list[str]], files: Mapping[str, str], *, agrees: bool
+) -> Retry | CallQuestions:
+    """Return the answers to all questions of a call, or the questions again if some are not filled in as they should.
+
+    Who does not agree declines all of them.
+    """
+    answers: dict[str, Any] = {}
+    again: list[CallQuestion] = []
+    is_wrong = False
+    for number, (key, request) in enumerate(call.asked.items()):
+        content: dict[str, Any] = {}
+        problems: dict[str, str] = {}
+        form = _form_of(request)
+        if form is not None and agrees:
+            content = question_form.content_of(form, typed, files, _prefix(number))
+            problems = forms.wrong(form, content)
+        is_wrong = is_wrong or bool(problems)
+        again.append(_question(number, form, content, problems))
+        answers[key] = _answer(form, content, agrees)
+    if is_wrong:
+        return CallQuestions(encode(call).decode(), again, wrong=True)
+    state = json.NO_RAW if call.state is None else msgspec.Raw(encode(call.state))  # what was not said is not told
+    return Retry(msgspec.Raw(encode(answers)), state)
+
+
+def _answer(form: Form | None, content: Mapping[str, Any], agrees: bool) -> dict[str, Any]:
+    if form is None:  # nobody has seen it
+        return {"action": "cancel"}
+    if not agrees:
+        return {"action": "decline"}
+    return {"action": "accept"} if form.url else {"action": "accept", "content": content}
+
+
+def _questions(typed: Mapping[str, str], result: Mapping[str, Any]) -> CallQuestions | None:
+    """Return what an incomplete result asks; None for more than a form can bring back."""
+    required = input_required.read(msgspec.Raw(encode(result)))
+    state = json.read_or(json.STRING, required.state, None)
+    carried = encode(CarriedCall(dict(typed), required.requests, state)).decode()
+    if len(carried) > MAX_CARRIED_BYTES:
+        return None
+    shown = [_question(number, _form_of(each), {}, {}) for number, each in enumerate(required.requests.values())]
+    return CallQuestions(carried, shown)
+
+
+def _question(number: int, form: Form | None, content: Mapping[str, Any], problems: Mapping[str, str]) -> CallQuestion:
+    if form is None:
+        return CallQuestion(None, (), "")
+    filled = question_form.inputs(form, content, problems, _prefix(number))
+    return CallQuestion(form, filled, question_form.host_of(form.url))
+
+
+def _form_of(request: InputRequest) -> Form | None:
+    return forms.read(request.params) if request.method == ELICIT else None
+
+
+def _prefix(number: int) -> str:
+    """Return what the inputs of one question are called before the names of its fields."""
+    return f"{number}.{question_form.PREFIX}"
 
 
 def find(catalogue: Catalogue, path: str) -> FoundTool | None:
@@ -211,11 +286,17 @@ def _block(content: Mapping[str, Any]) -> AnswerBlock:
     return AnswerBlock(text=make_visible(msgspec.json.format(encode(dict(content)), indent=2).decode()))
 
 
-async def _perform(view: View, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+_carried = msgspec.json.Decoder(CarriedCall)
+_ASKABLE: Final = Client(era="modern", version=LATEST_MODERN, name=CLIENT, capabilities=_CAPABILITIES)
+
+
+async def _perform(
+    view: View, tool: str, given: Mapping[str, Any], client: Client, retry: Retry | None = None
+) -> dict[str, Any]:
     service = await view.service_for(REQUESTER.get().person)
-    client = Client(principal=view.principal, name=CLIENT, version="2025-11-25")
+    client = msgspec.structs.replace(client, principal=view.principal)
     params = msgspec.Raw(encode({"name": tool, "arguments": given}))
-    done = await answer_of(service, Exchange(client, b"1", "tools/call", params))
+    done = await answer_of(service, Exchange(client, b"1", "tools/call", params, retry=retry))
     told: dict[str, Any] = msgspec.json.decode(done.body)
     return told
 
