@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from supervisor.usage.records import GOOD, UNHEARD, CallRecord
+from supervisor.usage.records import FAILED, UNHEARD, CallRecord
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Ledger:
         record.time = self._clock()
         self.made += 1
         if record.server and record.outcome not in UNHEARD:
-            self._noted(record.server, record.tool, record.definition, record.outcome in GOOD, record.took_ms)
+            self._noted(record.server, record.tool, record.definition, record.outcome not in FAILED, record.took_ms)
         self._fresh.append(record)
         if len(self._fresh) == 1:
             self._any.set()

@@ -12,11 +12,10 @@ CallOutcome = Literal["ok", "tool_error", "error", "timeout", "cancelled", "reje
 """How a call ended: with a result; with one that says it failed (`isError`); with an error; too late; given up by its
 client; refused by us, so that the server did not hear of it; or nobody knows what its server has done."""
 OUTCOMES: Final[tuple[CallOutcome, ...]] = get_args(CallOutcome)
-FAILED: Final[frozenset[CallOutcome]] = frozenset(OUTCOMES) - {"ok", "cancelled"}
-GOOD: Final[frozenset[CallOutcome]] = frozenset(("ok", "tool_error"))
-"""Calls that ended so were answered with a result."""
 UNHEARD: Final[frozenset[CallOutcome]] = frozenset(("rejected", "cancelled"))
-"""Calls that ended so say nothing about their tool."""
+"""Calls that ended so say nothing about their tool: they were refused by us or by who was asked, or given up."""
+FAILED: Final[frozenset[CallOutcome]] = frozenset(OUTCOMES) - UNHEARD - {"ok"}
+"""Calls that ended so have failed, wherever failures are counted: a result that says so is none that helped."""
 MAX_CLIENT_CHARS: Final = 64
 
 

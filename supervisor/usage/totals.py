@@ -15,7 +15,7 @@ from supervisor.store import Store, ToolUsage
 from supervisor.usage.history import FLUSH_S, History
 from supervisor.usage.kept_arguments import KeptArguments
 from supervisor.usage.ledger import Ledger, Noted, note_nothing
-from supervisor.usage.records import GOOD, UNHEARD, CallArguments, CallRecord
+from supervisor.usage.records import FAILED, UNHEARD, CallArguments, CallRecord
 
 QUIET_S: Final = 5.0
 """Where nothing is called it looks so often whether anything that is kept is to be forgotten."""
@@ -80,7 +80,7 @@ class Usage:
                 server=server,
                 tool=tool,
                 calls=len(calls),
-                failures=sum([record.outcome not in GOOD for record in calls]),
+                failures=sum([record.outcome in FAILED for record in calls]),
                 total_ms=sum([record.took_ms for record in calls]),
                 waited_ms=sum([record.waited_ms for record in calls]),
             )

@@ -222,14 +222,14 @@ def tool_row(path: str, tokens: int, rows: Sequence[Row]) -> Table:
     server, _, name = path.partition(":")
     place = f"/tools/{name} {server}"
     heard = [row for row in rows if row["outcome"] != "cancelled"]
-    answered = [row for row in heard if row["outcome"] in ("ok", "tool_error")]
+    succeeded = [row for row in heard if row["outcome"] == "ok"]
     return with_prefix(
         place,
         {
             "/Tool @href": f"/ui/tool?path={server}%3A{name}",
             "/Tokens": number(tokens),
             "/Calls": number(len(heard)),
-            "/Answered": share(len(answered), len(heard)),
+            "/Succeeded": share(len(succeeded), len(heard)),
             "/Average": near(sum(row["took_ms"] for row in heard) / len(heard) if heard else None),
         },
     )

@@ -18,7 +18,7 @@ from supervisor.front.ui.words import clock, number, setting, share
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.version import VERSION
 from supervisor.tokens.counting import META_TOKENS, count_tool, load_tokenizer
-from supervisor.usage.records import OUTCOMES
+from supervisor.usage.records import FAILED, OUTCOMES
 from supervisor.usage.summaries import NAMES, WINDOWS, begin_of
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
@@ -343,13 +343,13 @@ async def test_every_number_of_tools(tmp_path: Path, data: DataDir) -> None:
             server, _, name = path.partition(":")
             page, _ = await at.page(f"/ui/tool?path={path}")
             heard = [row for row in at.of(server=server, tool=name) if row["outcome"] != "cancelled"]
-            lost = sum(row["outcome"] not in ("ok", "tool_error") for row in heard)
+            lost = sum(row["outcome"] in FAILED for row in heard)
             expected: Table = {
                 **wanted.frame(VERSION),
                 "/tiles/Safety": matches("[a-z]+"),
                 "/tiles/Asks for a yes": "no",
                 "/tiles/Tokens": number(at.tokens[path]),
-                "/tiles/Calls, all time": f"{len(heard)} {lost} not answered",
+                "/tiles/Calls, all time": f"{len(heard)} {lost} failed",
                 "/tiles/Average, all time": wanted.tool_row(path, 0, heard)[f"/tools/{name} {server}/Average"],
             }
             check(page, expected | ({"/section/li": FINDING} if server != "stand" else {}))
