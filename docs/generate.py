@@ -76,6 +76,7 @@ def parts() -> Mapping[str, Mapping[str, str]]:
         "docs/background/security.md": {"admission": admission_list()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/guides/budgets.md": {"memory": settings["memory"]},
+        "docs/guides/sandbox.md": {"sandbox": settings["sandbox"]},
         "docs/guides/fleet.md": {"fleet": settings["fleet"]},
         "docs/reference/errors.md": {"errors": error_list()},
         "docs/reference/audit.md": {"actions": action_list()},

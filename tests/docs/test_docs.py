@@ -44,6 +44,14 @@ CURL = (ROOT / "docs" / "developers" / "curl.md").read_text(encoding="utf-8")
 CURL_LINES = [line for line in shell_lines(CURL) if line.startswith("curl ")]
 
 
+def test_no_generated_part_of_a_page_is_empty() -> None:
+    """A marker that nothing fills stands there like one whose list has no items."""
+    part = re.compile(r"^<!-- generated: (.+?) -->$(.*?)^<!-- end: \1 -->$", re.DOTALL | re.MULTILINE)
+    found = [(page.name, name, text) for page in PAGES for name, text in part.findall(page.read_text(encoding="utf-8"))]
+    assert len(found) > len(generate.parts())
+    assert [(page, name) for page, name, text in found if not text.strip()] == []
+
+
 @pytest.mark.parametrize("name", generate.parts())
 def test_the_generated_parts_are_the_present_ones(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")

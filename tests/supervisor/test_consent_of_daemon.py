@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from supervisor.host.datadir import DataDir, open_data_dir
 from tests.fakes.http_client import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.json_texts import OBJECTS
+from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.shown_calls import decoded_call
 from tests.fakes.websocket_client import open_websocket
@@ -227,3 +228,16 @@ async def test_of_two_names_of_a_tool_none_reaches_a_server_that_was_not_looked_
     assert {params["name"] for params in called} == {"tool1"}
     assert {key for params in called for key in params} <= {"name", "arguments"}
     assert not any(params.get("arguments") for params in called)
+
+
+async def test_a_model_is_told_that_the_daemon_asks_for_a_yes_and_not_the_server(tmp_path: Path) -> None:
+    server = FakeServer(tools=[{"name": "echo", "inputSchema": {}, "annotations": {"destructiveHint": True}}])
+    config = configuration(tmp_path, {"one": {"command": "x"}}, confirm="dangerous")
+    with open_data_dir(tmp_path / "data", {}) as data:
+        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
+            await until_ready(client)
+            params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "one:echo", "arguments": {}}}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            told = (await client.post("/mcp", json=body)).json()["result"]["content"][0]["text"]
+            assert "'one' wants to know" not in told
+            assert told.startswith("The tool has not run: its user has to agree first")

@@ -37,14 +37,23 @@ _form = msgspec.json.Decoder(_Form)
 
 
 def question_result(
-    server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float, plugin: str = ""
+    server: str,
+    questions: Mapping[str, ToldQuestion],
+    state: str,
+    expires_s: float,
+    plugin: str = "",
+    confirms: bool = False,
 ) -> bytes:
-    """Return the result that tells of questions about a call of a server, of that or of a `plugin`."""
-    who = f"the plugin {clean(plugin)!r}" if plugin else f"its server {clean(server)!r}"
+    """Return the result that tells of questions about a call of a server: of that, of a `plugin`, or of ours."""
+    what = f"The tool has not finished: its server {clean(server)!r} wants to know something first."
+    if plugin:
+        what = f"The tool has not finished: the plugin {clean(plugin)!r} wants to know something first."
+    elif confirms:
+        what = f"The tool has not run: its user has to agree first, as it is set here; {clean(server)!r} asked nothing."
     shown = {key: _show(question) for key, question in questions.items()}
     asked = "\n".join(f"- {key}: {_in_words(form)}" for key, form in shown.items())
     text = (
-        f"The tool has not finished: {who} wants to know something first.\n{asked}\n"
+        f"{what}\n{asked}\n"
         f"Ask the user; do not answer in their stead. Then call {EXECUTE} again, within {expires_s:.0f} s, with the "
         f'same tool_path and arguments, and beside them with "continuation": "{state}"{_answers(questions)}'
     )

@@ -138,7 +138,8 @@ class Parking:
         rounds = parked.rounds
         if by_result:
             left_s = parked.expires - GRACE_S - trio.current_time()
-            return AskedByResult(server, rounds.questions, self.park(parked), left_s, parked.plugin)
+            state, confirms = self.park(parked), parked.unconfirmed
+            return AskedByResult(server, rounds.questions, state, left_s, parked.plugin, confirms=confirms)
         return InputNeeded(incomplete_result(rounds.requests, self.park(parked)))
 
     def is_given(self, state: str) -> bool:

@@ -44,13 +44,21 @@ class AskedByResult(Exception):
     """A request is over with a result that has questions in it, for a client that cannot be asked in any other way.
 
     `questions` by their keys; `state` is what the client has to send with its answers, within `expires_s`. `plugin` is
-    who asks, if that is not the server.
+    who asks, if that is not the server; `confirms`: we do, whether the tool may run.
     """
 
     def __init__(
-        self, server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float, plugin: str = ""
+        self,
+        server: str,
+        questions: Mapping[str, ToldQuestion],
+        state: str,
+        expires_s: float,
+        plugin: str = "",
+        *,
+        confirms: bool = False,
     ) -> None:
         super().__init__()
+        self.confirms = confirms
         self.plugin = plugin
         self.server = server
         self.questions = questions

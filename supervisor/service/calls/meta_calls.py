@@ -151,7 +151,7 @@ class MetaCalls:
             raise InvalidArguments(said, outcome=error.outcome) from None
         except AskedByResult as asked:
             cost = sum(len(each.request.params) for each in asked.questions.values())
-            about = (asked.server, asked.questions, asked.state, asked.expires_s, asked.plugin)
+            about = (asked.server, asked.questions, asked.state, asked.expires_s, asked.plugin, asked.confirms)
             told = await self._bench.run(cost, questions.question_result, *about)
         return self._own(exchange.client, told)
 
