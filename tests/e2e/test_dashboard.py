@@ -150,6 +150,31 @@ def test_a_server_that_dies_is_seen_at_once_and_its_order_says_what_was_done(dae
     assert told[4] < 2000, "it is told of by an event"
 
 
+def test_what_a_button_says_is_what_it_does_when_an_order_is_long_on_its_way(daemon: Daemon) -> None:
+    def sleep() -> None:
+        command(daemon, "sleep", "growing")
+
+    trio.run(daemon.call, "growing:echo", {"text": "up"})
+    told = walk(
+        daemon.url,
+        ["goto", "/ui/servers/growing"],
+        ["see", "live"],
+        ["see", "Sleep", 20_000],
+        ["hold", "POST"],
+        ["click", "form[action$='/sleep'] button"],
+        ["signal"],
+        ["see", "Wake", 10_000],
+        ["hold", "GET"],
+        ["release", "POST"],
+        ["see", "growing has no process", 10_000],
+        *(["text", f"form[action$='/{order}'] button"] for order in ("wake", "refresh", "disable")),
+        ["count", "#state form"],
+        ["release", "GET"],
+        meanwhile=sleep,
+    )
+    assert told[-5:-1] == ["Wake", "Refresh", "Disable", 3]
+
+
 def test_the_life_of_a_server_is_drawn_and_where_its_values_come_from_is_said(daemon: Daemon) -> None:
     trio.run(daemon.call, "growing:echo", {"text": "up"})
     told = walk(

@@ -7,6 +7,7 @@
 //   ["label", SELECTOR]  tells what a part is called for who cannot see it, ["lines", SELECTOR] the texts of all such parts.
 //   ["looks", MS]  tells how often the page was asked for anew in that time.
 //   ["signal"]  prints a line and waits for one on stdin, so that the test can do something meanwhile.
+//   ["hold", METHOD]  keeps all requests of a method on the way, as a slow line does, until ["release", METHOD].
 //   ["lacks", SELECTOR, TEXT, MS]  waits until a part does not say that any more.
 // `see`, `gone` and `lacks` wait so long at the most, and tell how many milliseconds it took. What each step tells is printed as JSON at the
 // end: {told: [...], wrong: what the console, the policy or a dialog said, elsewhere: requests to other hosts}.
@@ -18,6 +19,22 @@ const { finish, launch } = require("./chromium.cjs");
 const DEADLINE_MS = 110_000;
 const [packages, url, steps, width = "1280", scheme = "light"] = process.argv.slice(2);
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+const held = new Map(); // requests by the methods that are held
+
+async function hold(page, method) {
+  if (!held.size) {
+    page.on("request", (request) => held.get(request.method())?.push(request) ?? request.continue());
+    await page.setRequestInterception(true);
+  }
+  held.set(method, []);
+}
+
+function release(method) {
+  const waiting = held.get(method);
+  held.set(method, undefined);
+  return Promise.all(waiting.map((request) => request.continue())).then(() => undefined);
+}
 
 async function until(page, holds, text, most) {
   const began = Date.now();
@@ -92,6 +109,10 @@ async function step(page, [deed, first, second, third]) {
       await new Promise((done) => setTimeout(done, first));
       return (await asked()) - before;
     }
+    case "hold":
+      return hold(page, first);
+    case "release":
+      return release(first);
     case "signal":
       console.error("signal");
       await lines.next();

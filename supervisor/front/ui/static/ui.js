@@ -51,25 +51,39 @@ function morph(old, fresh) {
   }
   if (old.nodeName === "SELECT") return renew(old, fresh);
   if (["INPUT", "TEXTAREA"].includes(old.nodeName)) return undefined;
-  const named = new Map([...old.children].filter((each) => each.id).map((each) => [each.id, each]));
+  const keyed = new Map([...old.children].filter(key).map((each) => [key(each), each]));
+  const kept = new Set();
   let at = old.firstChild;
   for (const wanted of [...fresh.childNodes]) {
-    const same = wanted.id ? named.get(wanted.id) : at && !at.id && at.nodeName === wanted.nodeName ? at : undefined;
+    const name = key(wanted);
+    const there = name ? keyed.get(name) : at && !key(at) ? at : undefined;
+    const same = there?.nodeName === wanted.nodeName ? there : undefined;
+    document.adoptNode(wanted);
     if (same) {
+      keyed.delete(name);
+      kept.add(same);
       if (same === at) at = at.nextSibling;
       else if (!busy(old)) old.insertBefore(same, at);
-      morph(same, document.adoptNode(wanted));
+      morph(same, wanted);
     } else {
-      old.insertBefore(document.adoptNode(wanted), at);
+      old.insertBefore(wanted, at);
     }
   }
-  const left = new Set([...fresh.children].map((each) => each.id));
   while (at) {
     const next = at.nextSibling;
-    if (!at.id || !left.has(at.id)) at.remove();
+    if (!kept.has(at)) at.remove();
     at = next;
   }
   return undefined;
+}
+
+// Which part this is, wherever it stands. A form is what it does: a button whose order is under way is never left on
+// another one, where it would say the one and do the other.
+function key(part) {
+  const id = part.getAttribute?.("id") ?? "";
+  if (part.nodeName !== "FORM") return id;
+  const sent = [...part.querySelectorAll("input[type=hidden]:not([name=token])")];
+  return [id, part.getAttribute("action"), ...sent.flatMap((each) => [each.name, each.getAttribute("value")])].join("\n");
 }
 
 // Gives a choice what there is to choose now. What was chosen stays, unless it was sent.
