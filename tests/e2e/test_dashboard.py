@@ -350,6 +350,34 @@ def test_a_table_is_sorted_and_stays_so(daemon: Daemon) -> None:
     assert (told[1], told[3], told[4]) == ("broken", "hostile", 1)
 
 
+def test_a_table_is_sorted_as_before_for_who_comes_back_to_it(daemon: Daemon) -> None:
+    told = walk(
+        daemon.url,
+        ["goto", "/ui/servers"],
+        ["click", "#servers thead th button"],
+        ["lines", "#servers tbody th"],
+        ["submit", "#servers tbody th a"],
+        ["back"],
+        ["see", "live"],
+        ["lines", "#servers tbody th"],
+        ["count", "#servers th[aria-sort=descending]"],
+    )
+    assert told[2] == told[6] == sorted(SERVERS, reverse=True)
+    assert told[7] == 1
+
+
+def test_who_cannot_see_the_page_hears_which_server_a_button_is_about(daemon: Daemon) -> None:
+    told = walk(
+        daemon.url,
+        ["goto", "/ui"],
+        ["label", "[id='notice-broken'] button"],
+        ["goto", "/ui/servers/growing"],
+        ["label", "form[action$='/disable'] button"],
+        ["label", "form[action$='/refresh'] button"],
+    )
+    assert (told[1], told[3], told[4]) == ("Restart broken", "Disable growing", "Refresh growing")
+
+
 @pytest.mark.parametrize("path", ["/ui/servers/nowhere", "/ui/tool?path=no:tool", "/ui/static/x/none"])
 def test_what_is_not_there_is_said(daemon: Daemon, path: str) -> None:
     answer = trio.run(daemon.get, path)

@@ -31,7 +31,11 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-ASSETS: Final = {"ui.css": "text/css; charset=utf-8", "ui.js": "text/javascript; charset=utf-8"}
+ASSETS: Final = {
+    "icon.svg": "image/svg+xml",
+    "ui.css": "text/css; charset=utf-8",
+    "ui.js": "text/javascript; charset=utf-8",
+}
 _YEAR_S: Final = 365 * 86_400
 _ROOT: Final = files(__package__)
 _TEMPLATES: Final = {

@@ -7,6 +7,7 @@
 //   ["label", SELECTOR]  tells what a part is called for who cannot see it, ["lines", SELECTOR] the texts of all such parts.
 //   ["looks", MS]  tells how often the page was asked for anew in that time.
 //   ["signal"]  prints a line and waits for one on stdin, so that the test can do something meanwhile.
+//   ["back"]  goes back to the page before.
 //   ["hold", METHOD]  keeps all requests of a method on the way, as a slow line does, until ["release", METHOD].
 //   ["lacks", SELECTOR, TEXT, MS]  waits until a part does not say that any more.
 // `see`, `gone` and `lacks` wait so long at the most, and tell how many milliseconds it took. What each step tells is printed as JSON at the
@@ -109,6 +110,8 @@ async function step(page, [deed, first, second, third]) {
       await new Promise((done) => setTimeout(done, first));
       return (await asked()) - before;
     }
+    case "back":
+      return page.goBack({ waitUntil: "load" }).then(() => undefined);
     case "hold":
       return hold(page, first);
     case "release":

@@ -220,8 +220,8 @@ document.addEventListener("submit", async (event) => {
   look();
 });
 
-// Tables are sorted by a button in the head; the choice stays while the page is open.
-const sorted = new Map();
+// Tables are sorted by a button in the head; the choice stays while the page is open, and where it is come back to.
+const sorted = new Map(history.state?.sorted);
 
 function value(row, column) {
   const cell = row.children[column];
@@ -258,6 +258,7 @@ function dress(table) {
     button.onclick = () => {
       const down = cell.getAttribute("aria-sort") !== "descending";
       sorted.set(table.closest("[id]")?.id, [column, down]);
+      history.replaceState({ ...history.state, sorted: [...sorted] }, "");
       sort(table, column, down);
     };
     cell.replaceChildren(button);
