@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -80,10 +81,21 @@ def known_data_dirs(environ: Mapping[str, str]) -> list[Path]:
     with suppress(OSError):
         notes = sorted((default / NOTES).iterdir(), key=_age)
         for note in notes[:MAX_NOTES]:
-            with suppress(OSError, ValueError), note.open("rb") as file:
-                place = Path(file.read(MAX_NOTE_BYTES).decode(errors="surrogateescape"))
+            with suppress(OSError):
+                place = Path(_read(note).decode(errors="surrogateescape"))
                 places += [place] if place.is_absolute() else []
     return places
+
+
+def _read(note: Path) -> bytes:
+    """Return what is noted; nothing for what no daemon of this user has written, and would not end, as a pipe."""
+    fd = os.open(note, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        about = os.fstat(fd)
+        own = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
+        return os.read(fd, MAX_NOTE_BYTES) if own else b""
+    finally:
+        os.close(fd)
 
 
 def _age(path: Path) -> float:
