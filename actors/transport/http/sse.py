@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.outgoing import Outgoing
+from actors.transport.http.client.event_reader import StreamEvent
 from actors.transport.http.client.pieces import events
 from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import EVENTS, head_of, media_type
@@ -120,7 +121,7 @@ class HttpSse:
                 async for event in told:
                     if self._endpoint is not None:
                         if event.data and event.event == "message":
-                            await self._incoming.hand_on(event.data.encode(errors="replace"), b"")
+                            await self._incoming.hand_on(event.data, b"")
                         continue
                     located = self._endpoint_in(id_, event)
                     if isinstance(located, Failure):
@@ -131,10 +132,10 @@ class HttpSse:
                         task_status.started(None)
         return self._silence(id_) if located is None else None
 
-    def _endpoint_in(self, id_: bytes, event: httpx2.ServerSentEvent) -> httpx2.URL | Failure | None:
+    def _endpoint_in(self, id_: bytes, event: StreamEvent) -> httpx2.URL | Failure | None:
         """Return the address for messages, or why it cannot be used; None for another event, which says nothing yet."""
         if event.event != "endpoint":
             return None
-        address = self._site.within(self._site.url, event.data)
+        address = self._site.within(self._site.url, event.data.decode())
         other = "it names an address of another origin for its messages, where nothing is sent"
         return address or Failure(id=id_, cause="protocol", reason=other, sent=False)

@@ -24,6 +24,7 @@ from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.framing import may_be_message
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
+from actors.transport.http.client.event_reader import StreamEvent
 from actors.transport.http.client.pieces import events, whole
 from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import (
@@ -76,7 +77,7 @@ class _Place:
         self.opened = False
         self.pause_s = _RETRY_S[0]
 
-    def advance(self, event: httpx2.ServerSentEvent) -> None:
+    def advance(self, event: StreamEvent) -> None:
         if event.id:
             self.id = mark_of(event.id)
         self.pause_s = _RETRY_S[0] if event.retry is None else pause_s(event.retry, _RETRY_S[1])
@@ -188,9 +189,8 @@ class StreamableHttp:
                 async for event in told:
                     place.advance(event)
                     if event.data and event.event == "message":
-                        text = event.data.encode(errors="replace")
-                        await self._incoming.hand_on(text, stream)
-                        if stream != b"" and await _beside(partial(answers, text, stream), len(text)):
+                        await self._incoming.hand_on(event.data, stream)
+                        if stream != b"" and await _beside(partial(answers, event.data, stream), len(event.data)):
                             answered = True
                             reading.deadline = trio.current_time() + _LINGER_S
         reason = "it ended its answer before the result"

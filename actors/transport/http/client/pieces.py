@@ -4,16 +4,15 @@
   nothing, is for the turn of its server (`LoopShare`), and counts for the pace of its stream.
 - The readers of the HTTP client stand inside one another, and end properly only where the innermost one waits: at the
   socket. So whoever stops early has it cancelled there.
-- An event stream is UTF-8, whatever its head says (HTML, "Server-sent events", 9.2.6).
+- An event stream is UTF-8, whatever its head says: see `event_reader`.
 """
 
 from __future__ import annotations
 
-import codecs
 import math
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Generator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ import trio
 
 from actors.kit.decoding import decode_in_thread
 from actors.kit.fairness.share import LoopShare
+from actors.transport.http.client.event_reader import EventReader, StreamEvent
 from actors.transport.http.head import ENCODING, EVENTS, media_type
 
 PIECE_BYTES = 8 * 1024
@@ -145,32 +145,6 @@ class _Pieces:
         return piece
 
 
-class _Text:
-    """The text of pieces; what is no UTF-8 is replaced."""
-
-    def __init__(self, pieces: _Pieces) -> None:
-        self._pieces = pieces
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
-
-    def __aiter__(self) -> _Text:
-        return self
-
-    async def __anext__(self) -> str:
-        return self._decode(await anext(self._pieces))
-
-
-class _Said(httpx2.Response):
-    """An event stream as the parser of events wants it."""
-
-    def __init__(self, response: httpx2.Response, pieces: _Pieces) -> None:
-        super().__init__(200, headers={"content-type": EVENTS}, request=response.request)
-        self._pieces = pieces
-
-    def aiter_text(self, chunk_size: int | None = None) -> AsyncIterator[str]:
-        del chunk_size
-        return _Text(self._pieces)
-
-
 @asynccontextmanager
 async def _reading(response: httpx2.Response, share: LoopShare, pace: Pace | None = None) -> AsyncIterator[_Pieces]:
     """Read an answer for the block, and no further."""
@@ -186,26 +160,28 @@ async def _reading(response: httpx2.Response, share: LoopShare, pace: Pace | Non
 class _Told:
     """The events of a stream, as many as the turn of its server allows."""
 
-    def __init__(self, told: AsyncIterator[httpx2.ServerSentEvent], share: LoopShare, pace: Pace | None) -> None:
-        self._told = told
+    def __init__(self, pieces: _Pieces, limit: int, share: LoopShare) -> None:
+        self._pieces = pieces
         self._share = share
-        self._pace = pace
+        self._feed = EventReader(limit).feed
+        self._ended: Iterator[StreamEvent] = iter(())
 
     def __aiter__(self) -> _Told:
         return self
 
-    async def __anext__(self) -> httpx2.ServerSentEvent:
+    async def __anext__(self) -> StreamEvent:
         await self._share.turn()
-        event = await anext(self._told)
-        if self._pace is not None:
-            self._pace.tell()
+        while (event := next(self._ended, None)) is None:
+            self._ended = self._feed(await anext(self._pieces))
+        if self._pieces.pace is not None:
+            self._pieces.pace.tell()
         return event
 
 
 @asynccontextmanager
 async def events(
     response: httpx2.Response, limit: int, share: LoopShare, *, paced: bool = False
-) -> AsyncIterator[AsyncIterator[httpx2.ServerSentEvent]]:
+) -> AsyncIterator[AsyncIterator[StreamEvent]]:
     """Read the events of a stream for the block, each up to `limit` bytes; it may be left at any of them.
 
     `paced`: it is about one request, so that only that one waits for what is read a little later; see `Pace`.
@@ -214,10 +190,7 @@ async def events(
     if media_type(response.headers.get("content-type", "")) != EVENTS:
         raise httpx2.SSEError("no event stream")
     async with _reading(response, share, Pace() if paced else None) as pieces:
-        told = aiter(httpx2.EventSource(_Said(response, pieces), limit))
-        assert isinstance(told, AsyncGenerator)
-        async with aclosing(told):
-            yield _Told(told, share, pieces.pace)
+        yield _Told(pieces, limit, share)
 
 
 async def whole(response: httpx2.Response, limit: int, share: LoopShare) -> bytes | None:
