@@ -138,7 +138,7 @@ def test_a_server_that_dies_is_seen_at_once_and_its_order_says_what_was_done(dae
         ["see", "live"],
         ["text", "[id='row-growing'] .state"],
         ["signal"],
-        ["lacks", "[id='row-growing'] .state", "ready", 5000],
+        ["lacks", "[id='row-growing'] .state", "●", 5000],
         ["goto", "/ui/servers/growing"],
         ["see", "Sleep", 20_000],
         ["click", "form[action$='/sleep'] button"],
@@ -146,7 +146,7 @@ def test_a_server_that_dies_is_seen_at_once_and_its_order_says_what_was_done(dae
         ["see", "dormant", 5000],
         meanwhile=die,
     )
-    assert told[2].endswith("ready")
+    assert told[2].startswith("● online")
     assert told[4] < 2000, "it is told of by an event"
 
 
@@ -190,15 +190,15 @@ def test_the_life_of_a_server_is_drawn_and_where_its_values_come_from_is_said(da
         ["text", ".life-plot figcaption"],
     )
     assert re.fullmatch(
-        r"States over time: not known .*ready .*; \d+ crash(es)?, \d+ wakes?\. The list below has each\.", told[2]
+        r"States over time: not known .*online .*; \d+ crash(es)?, \d+ wakes?\. The list below has each\.", told[2]
     )
-    assert told[3][-1].startswith("ready, ")
+    assert told[3][-1].startswith("online, ready, ")
     assert told[4] == 1
     rows = dict(line.split("\t", 1) for line in told[5].splitlines())
     assert rows["kind"] == "stdio\tfollows from command"
     assert rows["command"].startswith(f"{sys.executable}\tmcp.json:")
     assert re.fullmatch(r"\d+ defaults", told[6])
-    assert "failed" in told[8]
+    assert "down" in told[8]
 
 
 def test_a_storm_of_calls_makes_few_looks(daemon: Daemon) -> None:
