@@ -74,6 +74,7 @@ ELSEWHERE = {
     "NotKept": "of pages, which say so by a status",
     "SealBroken": "a session that is not found",
     "SeveralErrors": "of the configuration, to its operator",
+    "UnsetVariable": "of the configuration, to its operator",
     "TooHeavy": "an answer that is too large, or no MCP",
     "Elsewhere": "between nodes of a fleet",
     "EngineSettling": "shown as EngineAway",

@@ -10,6 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from supervisor.config.entries.roots import root_uri
 from supervisor.config.entries.sandbox import SANDBOX, check_sandbox, read_sandbox
 from supervisor.config.entries.tools import APPROVED, places_of, read_names, read_tools, rename_remarks
 from supervisor.config.surroundings import Surroundings
-from supervisor.config.syntax.expand import expand, expand_home, parse_env_file, split
+from supervisor.config.syntax.expand import UnsetVariable, expand, expand_home, parse_env_file, split
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import (
     is_comment,
@@ -167,10 +168,18 @@ class _Entry:
             text = expand_home(text, lookups) if home else text
             return root_uri(text, self._around.directory) if root else text
         except ConfigError as error:
-            self._problem(below, error.message, error.hint)
+            self._problem(below, error.message, self._way_out(below, error))
             return text
         finally:
             self._note_origin(below, self._around.findings.origin(self._at(below), lookups.names))
+
+    def _way_out(self, below: KeyPath, error: ConfigError) -> str:
+        """Return what can be done about a text: a running daemon gets no other environment, but follows its file."""
+        keys = [each for each in below if isinstance(each, str) and each and "." not in each]
+        if not isinstance(error, UnsetVariable) or len(keys) < len(below):  # `edit` names no place in a list
+            return error.hint
+        given = shlex.quote(".".join(keys))
+        return f"give a value with: mcpvisor edit {shlex.quote(self._name)} --set {given}=VALUE; or {error.hint}"
 
     def _replace_tiered(self, below: KeyPath, text: str) -> str:
         """Do that for a text that values of teams and users may stand in; return it with the defaults of these."""
@@ -178,7 +187,7 @@ class _Entry:
         try:
             parts = split(text, lookups)
         except ConfigError as error:
-            self._problem(below, error.message, error.hint)
+            self._problem(below, error.message, self._way_out(below, error))
             return text
         finally:
             self._note_origin(below, self._around.findings.origin(self._at(below), lookups.names))

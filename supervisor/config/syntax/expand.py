@@ -33,6 +33,10 @@ _ADVICE: Mapping[str, str] = {
 }
 
 
+class UnsetVariable(ConfigError):
+    """A variable that stands in a text has no value in the environment, and no default."""
+
+
 def is_env_name(name: str) -> bool:
     return _ENV_NAME.fullmatch(name) is not None
 
@@ -107,7 +111,7 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
     if default is not None:
         return value or default
     if value is None:
-        raise ConfigError(
+        raise UnsetVariable(
             f"the environment variable {name} is not set",
             hint=f"set {name} in the environment of the daemon, or write ${{{name}:-default}}",
         )

@@ -68,8 +68,9 @@ def _need_of(row: Row) -> Notice | None:
         told = text(what or "waits for values")
         return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=told, server=name, link=link, do=do)
     if kind_of(dict(row)) == "failed":
+        orders = () if row.get("left_out") else ("restart",)
         why = text(row.get("last_error") or row.get("reason") or "it failed")
-        return Notice(mark="✕", kind="failed", who=name, what=why, server=name, orders=("restart",))
+        return Notice(mark="✕", kind="failed", who=name, what=why, server=name, orders=orders)
     if waiting := row.get("unapproved_tools"):
         are = "are held" if row.get("held_tools") else "are usable all the same"
         what = f"{waiting} tool{'s' if waiting > 1 else ''} not approved, which {are}"

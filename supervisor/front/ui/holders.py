@@ -27,6 +27,8 @@ Row = dict[str, Any]
 
 def orders_of(row: Row) -> list[str]:
     """Return the orders that make sense: what waits for values cannot be woken, and one launch not be switched off."""
+    if row.get("left_out"):  # until its entry is mended
+        return []
     known = OFFERED.get(shown(row)) or OFFERED.get(row["state"], ("restart", "disable"))
     return [name for name in known if not (is_own(row["server"]) and name in ("enable", "disable"))]
 
@@ -39,8 +41,12 @@ def launch_of_requester(server: str) -> str:
 async def tell_lacking(frame: Frame, rows: list[Row]) -> None:
     """Add to servers that run for each person by their values who has yet to give one, for an admin to see.
 
-    `lacking` has that in words, `holders` the `ValueHolders` of each value that is missing.
+    `lacking` has that in words, `holders` the `ValueHolders` of each value that is missing. `left_out` says of those
+    whose entry has faults that they cannot be ordered anything.
     """
+    faulty = {each.server for each in frame.view.deployment.value.problems}
+    for row in rows:
+        row["left_out"] = row["server"] in faulty
     waiting = [row for row in rows if row.get("awaits")]
     if waiting and frame.may_order:
         deployment = frame.view.deployment.value
