@@ -56,14 +56,17 @@ def is_proof(key: bytes, challenge: str, proof: str, end: str) -> bool:
 
 
 def sign_pass(key: bytes, challenge: str, end: str, method: str, path: str) -> str:
-    """Return the answer to a challenge: good once, for a request of this method and path, as it is sent."""
+    """Return the answer to a challenge: good once at each process, for a request of this method and path, as it is
+    sent.
+    """
     return f"{PREFIX}{challenge}_{_mac(key, 'operator', challenge, end, method, path)}"
 
 
 class OperatorKey:
     """The key of one daemon, in the process that lives; without a `key` nobody is its operator.
 
-    `boot` is known to this process alone, or to those that serve one address together. `now` is a clock in seconds that
+    `boot` is known to this process alone, or to those that serve one address together: the next connection may lead to
+    any of them. What was answered each remembers for itself. `now` is a clock in seconds that
     all of them have in common, and that does not go back.
     """
 
