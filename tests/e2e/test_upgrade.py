@@ -50,5 +50,5 @@ def test_the_directory_of_a_later_version_is_refused_and_not_touched(tmp_path: P
         assert process.wait(PATIENCE_S) == 78
     said = log_of(tmp_path).read_text()
     assert f"the database was written by a newer version (schema 99, this one knows {schema_of(VERSIONS[-1])})" in said
-    assert "docs/guides/upgrading.md" in said
+    assert "run the newer version, or put the copy of this one in its place" in said
     assert database.read_bytes() == before

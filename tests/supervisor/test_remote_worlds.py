@@ -94,7 +94,7 @@ async def test_a_page_of_a_proxy_and_a_server_that_is_down_harm_nobody_and_are_t
 
 
 @pytest.mark.case("Q06")
-async def test_the_tools_of_a_server_that_went_away_are_found_and_marked(tmp_path: Path, data: DataDir) -> None:
+async def test_a_search_for_the_tools_of_a_server_that_is_away_says_that_it_is(tmp_path: Path, data: DataDir) -> None:
     fake = FakeServer(tools=[tool("forecast", "Says what the weather will be.")])
     server = RemoteServer(fake.serve)
     async with server.running():
@@ -106,8 +106,9 @@ async def test_the_tools_of_a_server_that_went_away_are_found_and_marked(tmp_pat
             with trio.fail_after(30):
                 await until_away(client, "weather")
             found = await called(client, "discover_mcp_tools", query="what the weather will be")
-            (row,) = found["result"]["structuredContent"]["tools"]
-            assert (row["tool_path"], row["available"]) == ("weather:forecast", False)
+            answer = found["result"]["structuredContent"]
+            assert answer["tools"] == []
+            assert answer["notice"].startswith("weather is offline (it is not available (HTTP 503)); tell the user.")
             assert (await rows(client))["weather"]["tools"] == 1
 
 

@@ -31,7 +31,7 @@ BY_NAME: dict[type[msgspec.Struct], tuple[type[msgspec.Struct], ...]] = {
 
 OWN = {
     ServerSettings: {"installer", "known_to_hold", "terms"},
-    HttpLimits: {"stop_s"},
+    HttpLimits: {"settle_s", "stop_s"},
     ProcessLimits: {"reap_s"},
 }
 """What is not taken over: it is computed, or no setting."""

@@ -179,6 +179,8 @@ ONCE = {
     ("house", "tokenizer_timeout_s"),
     ("daemon", "drain_within_s"),
     ("house", "address"),
+    ("front/ui/orders", "public_url"),
+    ("front/ui/pages", "auth"),
     ("front/ui/people", "auth"),
     ("oauth/accounts", "auth"),
     ("oauth/late", "auth"),
