@@ -8,6 +8,7 @@ What is passed on is not decoded: its values stay `msgspec.Raw`, the bytes they 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -31,6 +32,8 @@ ANY: Final = msgspec.json.Decoder(msgspec.Raw)
 
 MAX_INT_DIGITS: Final = 4300
 """What Python reads by default (`sys.get_int_max_str_digits`)."""
+LARGE_BYTES: Final = 65_536
+MAX_QUOTES: Final = 4096
 _DIGITS: Final = b"0123456789"
 _RUN: Final = re.compile(rb"[0-9]*")
 
@@ -82,7 +85,7 @@ def text_at(text: bytes | msgspec.Raw | None, *path: str) -> str:
 
 def with_meta(said: bytes, name: str, value: bytes) -> bytes:
     """Return params or a result with another value (JSON text) of a member of its `_meta`; empty: without that."""
-    if name.encode() not in said:
+    if not holds(said, (b'"%b"' % name.encode(),)):
         return said
     try:
         whole = read(MEMBERS, said)
@@ -101,6 +104,38 @@ def with_meta(said: bytes, name: str, value: bytes) -> bytes:
 
 def is_json(text: Text) -> bool:
     return read_or(ANY, text, None) is not None
+
+
+def holds(text: bytes, marks: tuple[bytes, ...]) -> bool:
+    """Say whether a text has one of some marks; each begins with a quote."""
+    place = _last_quote(text, lambda quote: text.startswith(marks, quote))
+    return place is None or any(text.find(mark, place) >= 0 for mark in marks)
+
+
+def may_hold(text: bytes, member: re.Pattern[bytes], word: bytes) -> bool:
+    """Say whether a text may have a member, written as `member` has it, from a quote on; False if it surely has not.
+
+    `word` is in each of them.
+    """
+    place = _last_quote(text, lambda quote: member.match(text, quote) is not None)
+    return place is None or text.find(word, place) >= 0
+
+
+def _last_quote(text: bytes, found: Callable[[int], bool]) -> int | None:
+    """Return a place before which none of the quotes of a text is what is looked for; None if one is.
+
+    A large text is mostly one string with few quotes: to go from one to the next is much faster than to search it.
+    """
+    place = 0
+    if len(text) > LARGE_BYTES:
+        for _ in range(MAX_QUOTES):
+            quote = text.find(b'"', place)
+            if quote < 0:
+                return len(text)
+            if found(quote):
+                return None
+            place = quote + 1
+    return place
 
 
 def has_endless_integer(data: bytes) -> bool:

@@ -24,9 +24,11 @@ def weight(text: bytes, most: int) -> int:
     data = np.frombuffer(text, np.uint8)
     total, inside, escaped = 0, False, False
     for start in range(0, len(data), PIECE_BYTES):
-        piece = data[start : start + PIECE_BYTES]
-        slashes = int(np.count_nonzero(piece == BACKSLASH))
-        if slashes or escaped:
+        piece, end = data[start : start + PIECE_BYTES], start + PIECE_BYTES
+        slashes = int(np.count_nonzero(piece == BACKSLASH)) if text.find(b"\\", start, end) >= 0 else 0
+        if text.find(b'"', start, end) < 0:
+            quotes, escaped = _NOTHING[:0], bool(slashes) and _ends_escaped(piece, escaped=escaped)
+        elif slashes or escaped:
             quotes, escaped = _ends(piece, escaped=escaped)
         else:
             quotes = np.flatnonzero(piece == QUOTE)
@@ -59,8 +61,16 @@ def _ends(piece: npt.NDArray[np.uint8], *, escaped: bool) -> tuple[npt.NDArray[n
         return np.flatnonzero(marks), escaped
     if quotes.size and not quotes[0]:
         before[0] = False
-    last = piece.tobytes() if piece[-1] == BACKSLASH else b""
-    return quotes[~before], bool((len(last) - len(last.rstrip(b"\\"))) & 1)
+    return quotes[~before], _ends_escaped(piece, escaped=False)
+
+
+def _ends_escaped(piece: npt.NDArray[np.uint8], *, escaped: bool) -> bool:
+    """Say whether the byte after a piece is escaped; `escaped`: the first one of the piece is."""
+    if piece[-1] != BACKSLASH:
+        return False
+    last = piece.tobytes()
+    run = len(last) - len(last.rstrip(b"\\"))
+    return bool((run - (escaped and run == len(last))) & 1)
 
 
 def _sum(weights: npt.NDArray[np.uint8]) -> int:

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from actors.protocol.wire import json
 from actors.server.settings import HELD, ServerSettings
 
 MAX_CLIENTS: Final = 1024
@@ -46,7 +47,7 @@ class StateLoss:
         known = self._clients.pop(client, None)
         lost = known is not None and known.process != process
         if self._learns:
-            known = self._learn(known, tool, lost=lost, failed=_FAILED.search(bytes(result)) is not None)
+            known = self._learn(known, tool, lost=lost, failed=_has_failed(bytes(result)))
         now = self._clients[client] = known or _Client(process, set())
         now.process = process
         if len(self._clients) > MAX_CLIENTS:
@@ -63,3 +64,7 @@ class StateLoss:
         elif not failed and len(client.worked) < MAX_TOOLS:
             client.worked.add(tool)
         return client
+
+
+def _has_failed(result: bytes) -> bool:
+    return json.may_hold(result, _FAILED, b'"isError"') and _FAILED.search(result) is not None

@@ -44,6 +44,9 @@ READ_BYTES: Final = 64 * 1024
 CHUNK_BYTES: Final = 64 * 1024
 """So much must leave within one send deadline: 6.4 KiB/s at the default of 10 s."""
 
+AT_ONCE_BYTES: Final = 256 * 1024
+"""As much is handed to the kernel in one turn, which copies it."""
+
 LINGER_S: Final = 1.0
 """How long a client may go on sending after our last byte, so that it can read that: bytes nobody reads reset it."""
 
@@ -70,7 +73,6 @@ class ClientConnection:
         self.context = context
         self.who: Who = self.address, None
         self.leaving = context.departures.watch(stream.socket.fileno())
-        self._stream: trio.abc.SendStream = stream
         self._handler = handler
         self._heads = heads
         self._parser = RequestParser()
@@ -210,18 +212,25 @@ class ClientConnection:
             self._sending.release()
 
     async def _send_all(self, data: memoryview) -> None:
-        for start in range(0, len(data), CHUNK_BYTES):
-            if self._over:
-                return
+        while data and not self._over:
+            rest = max(0, len(data) - CHUNK_BYTES)
             # Shielded, as half a frame would garble what follows; the deadline is what bounds it.
             with trio.move_on_after(self.context.settings.send_timeout_s, shield=True) as scope:
                 try:
-                    await self._stream.send_all(data[start : start + CHUNK_BYTES])
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    while len(data) > rest:
+                        data = data[await self._send_some(data) :]
+                except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
                     self._over = True
             if scope.cancelled_caught:
                 self.context.counters.stalled += 1
                 self.abort()
+
+    async def _send_some(self, data: memoryview) -> int:
+        """Send what the kernel takes at once of some bytes, when it takes any; return how many. A checkpoint."""
+        await trio.lowlevel.wait_writable(self.socket)
+        with suppress(BlockingIOError):
+            return os.write(self.socket.fileno(), data[:AT_ONCE_BYTES])
+        return 0
 
     async def _yield(self) -> None:
         if self._turns.used_up():
@@ -250,7 +259,7 @@ class EncryptedConnection(ClientConnection):
     ) -> None:
         """Raises `OSError` for want."""
         super().__init__(stream.transport_stream, context, handler, heads)
-        self._stream = self._tls = stream
+        self._tls = stream
 
     async def run(self) -> None:
         """Agree on keys, within the time for a head, and serve the connection. Raises nothing but cancellation."""
@@ -278,6 +287,10 @@ class EncryptedConnection(ClientConnection):
         async with self._sending:
             await self._send_all(memoryview(b"".join(parts)))
             await self._yield()
+
+    async def _send_some(self, data: memoryview) -> int:
+        await self._tls.send_all(data := data[:CHUNK_BYTES])
+        return len(data)
 
     async def _linger(self) -> None:
         """Say that no more comes, which is signed, too, and let the client read what was sent."""

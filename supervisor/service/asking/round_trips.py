@@ -209,7 +209,7 @@ class RoundTrips:
             raise
         rounds.close(OVER)
         result = reply.result()
-        if rounds.lacked and exchange.client.era == "modern" and has_failed(result.body):
+        if rounds.lacked and exchange.client.era == "modern" and has_failed(bytes(result.body)):
             raise CapabilityRequired(message.server, rounds.lacked, result)
         return result
 

@@ -61,7 +61,7 @@ async def count(
     record.waited_ms = exchange.waited_s * 1000
     record.took_ms = max(0.0, (perf_counter() - started) * 1000 - record.waited_ms)
     record.bytes_out = len(body)
-    if has_failed(msgspec.Raw(body)):
+    if has_failed(body):
         record.outcome, exchange.failed = "tool_error", True
     used(record, given)
     return body

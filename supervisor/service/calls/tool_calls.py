@@ -156,7 +156,7 @@ def _with_member(given: lenient_json.Object, key: str, value: str) -> lenient_js
 
 def with_remark(body: bytes, remark: str, anyway: bool = False) -> bytes:
     """Return the result of a call with a text more if it failed, or `anyway`; what is no result, as it is."""
-    if not anyway and not has_failed(msgspec.Raw(body)):
+    if not anyway and not has_failed(body):
         return body
     return with_text(body, remark)
 

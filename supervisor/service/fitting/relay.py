@@ -38,6 +38,8 @@ of the client. -32002 and -32042 are of older revisions, and a modern peer must 
 nothing."""
 HOP = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 """Those of them that a modern server means so: to an older client they mean nothing."""
+_NULL: Final = re.compile(rb'"\s*+:\s*+null')
+_FAILED: Final = re.compile(rb'"isError"\s*+:\s*+true')
 _PRIVATE = b'"private"'
 _TO_ONE = b'"cacheScope":' + _PRIVATE
 _AT_ONCE = b'"ttlMs":0,' + _TO_ONE
@@ -48,6 +50,7 @@ OF_COMPLETIONS: Final = frozenset({"total", "hasMore"})
 OF_BLOCKS: Final = frozenset({"_meta", "annotations", "mimeType", "title", "description", "size", "icons"})
 OF_CONTENTS: Final = frozenset({"_meta", "mimeType", "text", "blob"})
 """Members that are optional in the schema of every revision, and of which none says that it may be null."""
+_NOT_BLANK: Final = re.compile(rb"\S")
 _HOP_ONLY = ("progressToken", WHOLE)
 _NOT_FOUND = re.compile(r"not found|unknown resource|no such|does not exist", re.IGNORECASE)
 _MAX_KNOWN, _MAX_KNOWN_BYTES = 256, 1024
@@ -80,8 +83,10 @@ def fit(result: Result, era: Era, server: str) -> bytes:
 
 def with_member(body: bytes, member: bytes) -> bytes:
     """Return a JSON object with one member put in front; `body` must be an object."""
-    rest = body.lstrip()[1:]
-    return b"{" + member + (b"" if rest.lstrip()[:1] == b"}" else b",") + rest
+    rest = memoryview(body.lstrip())[1:]
+    following = _NOT_BLANK.search(rest)
+    empty = following is not None and following[0] == b"}"
+    return b"".join([b"{", member, b"" if empty else b",", rest])  # copied once
 
 
 def with_lifetime(body: bytes, written: Era, *, shared: bool = True) -> bytes:
@@ -102,10 +107,7 @@ def with_lifetime(body: bytes, written: Era, *, shared: bool = True) -> bytes:
 
 def without(body: bytes, *names: str) -> bytes:
     """Return a JSON object without some members; the same bytes where it has none of them."""
-    for name in names:
-        if encode(name) in body:
-            break
-    else:
+    if not json.holds(body, tuple(map(encode, names))):
         return body
     members = json.read(json.MEMBERS, body)
     kept = {name: value for name, value in members.items() if name not in names}
@@ -118,13 +120,13 @@ def _without_nulls(body: bytes, *, valued: bool) -> bytes:
     Strict clients refuse the whole answer for one. `valued`: a structured content may be null. What is not of the
     protocol stays as it is.
     """
-    if b"null" not in body:
+    if not json.may_hold(body, _NULL, b"null"):
         return body
     names = OF_RESULTS if valued else OF_RESULTS | {"structuredContent"}
     members = json.members(body)
     lean = _lean(members, names)
     for name in ("content", "contents", "messages"):
-        if b"null" not in bytes(lean.get(name, b"")):
+        if not json.may_hold(bytes(lean.get(name, b"")), _NULL, b"null"):
             continue
         blocks = json.read_or(json.ELEMENTS, lean[name], [])
         changed = [_lean_block(block) for block in blocks]
@@ -138,7 +140,7 @@ def _without_nulls(body: bytes, *, valued: bool) -> bytes:
 
 def _lean_block(block: msgspec.Raw) -> msgspec.Raw:
     """Return a block of content, the contents of a resource, or a message with a block."""
-    if b"null" not in bytes(block):
+    if not json.may_hold(bytes(block), _NULL, b"null"):
         return block
     members = json.members(block)
     lean = _lean(members, OF_BLOCKS if "type" in members else OF_CONTENTS)
@@ -225,11 +227,8 @@ def _says_not_found(said: ErrorObject) -> bool:
     return said.code == RESOURCE_NOT_FOUND or (said.code == NO_CODE and bool(_NOT_FOUND.search(said.message)))
 
 
-def has_failed(body: msgspec.Raw) -> bool:
-    text = bytes(body)
-    if b'"isError"' not in text:
-        return False
-    return bytes(json.at(text, "isError")) == b"true"
+def has_failed(body: bytes) -> bool:
+    return json.may_hold(body, _FAILED, b'"isError"') and bytes(json.at(body, "isError")) == b"true"
 
 
 def with_text(body: bytes, text: str) -> bytes:

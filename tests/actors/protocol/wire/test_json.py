@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from json import dumps
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.wire import json
-from actors.protocol.wire.json import has_endless_integer
+from actors.protocol.wire.json import LARGE_BYTES, MAX_QUOTES, has_endless_integer, holds, may_hold
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b'"\xff"', b"[" * 100_000, "\ud800"])
@@ -84,3 +85,39 @@ def test_integers_are_found_wherever_they_are(parts: list[Any], offset: int) -> 
     values = [b"7" * part if isinstance(part, int) else dumps(part).encode() for part in parts]
     text = b'{"x":"' + b"-" * offset + b'","a":[' + b",".join(values) + b"]}"
     assert has_endless_integer(text) is any(isinstance(part, int) and part > 4300 for part in parts)
+
+
+MARKS = (b'"audio"', b'"resource_link"')
+NULL = re.compile(rb'"\s*+:\s*+null')
+
+
+@pytest.mark.parametrize("quotes", [0, 5, MAX_QUOTES - 1, MAX_QUOTES, MAX_QUOTES + 1, 3 * MAX_QUOTES])
+@pytest.mark.parametrize("filling", [0, LARGE_BYTES])
+def test_a_mark_is_seen_behind_any_number_of_quotes(quotes: int, filling: int) -> None:
+    before = b'"' * quotes + b"x" * filling
+    for mark in MARKS:
+        assert holds(before + mark, MARKS)
+        assert holds(mark + before, MARKS)
+        assert not holds(before + mark[:-1], MARKS)
+        assert not holds(before + mark[1:], (b'"' + mark[1:-1] + b"'",))
+    assert not holds(before, MARKS)
+
+
+@given(st.lists(st.sampled_from([b'"', b"audio", b'"audio"', b"x" * LARGE_BYTES, b'"' * MAX_QUOTES]), max_size=6))
+def test_it_is_the_same_as_to_look_for_each(parts: list[bytes]) -> None:
+    text = b"".join(parts)
+    assert holds(text, MARKS) == any(mark in text for mark in MARKS)
+
+
+@pytest.mark.parametrize("quotes", [0, 5, MAX_QUOTES, 3 * MAX_QUOTES])
+@pytest.mark.parametrize("filling", [0, LARGE_BYTES])
+def test_a_member_that_is_null_is_seen_behind_any_number_of_quotes_and_a_text_that_says_null_is_not(
+    quotes: int, filling: int
+) -> None:
+    before = b'"' * quotes + b"x" * filling
+    for member in (b'"a":null', b'"a" : \r\n null'):
+        assert may_hold(before + member, NULL, b"null")
+        assert may_hold(member + before, NULL, b"null")
+    if filling and quotes < MAX_QUOTES:
+        assert not may_hold(before + b'"null and void":"null"', NULL, b"null")
+    assert not may_hold(before, NULL, b"null")

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from actors.protocol.wire.json import text_at
-from supervisor.service.fitting.results import BLOCKS_SINCE, LARGE_BYTES, MAX_QUOTES, fit_block, holds
+from supervisor.service.fitting.results import BLOCKS_SINCE, fit_block
 from tests.fakes.json_texts import VALUES, members, objects
 
 VERSIONS = (*LEGACY_VERSIONS, *MODERN_VERSIONS)
 AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav", "annotations": {"priority": 1.0}, "_meta": {"a": 1}}
-MARKS = (b'"audio"', b'"resource_link"')
 LINK = {"type": "resource_link", "uri": "file:///a b", "name": "n"}
 
 
@@ -84,21 +83,3 @@ def test_any_block_is_itself_or_a_text_that_an_old_client_takes(text: str, versi
         }
     else:
         assert result is block
-
-
-@pytest.mark.parametrize("quotes", [0, 5, MAX_QUOTES - 1, MAX_QUOTES, MAX_QUOTES + 1, 3 * MAX_QUOTES])
-@pytest.mark.parametrize("filling", [0, LARGE_BYTES])
-def test_a_mark_is_seen_behind_any_number_of_quotes(quotes: int, filling: int) -> None:
-    before = b'"' * quotes + b"x" * filling
-    for mark in MARKS:
-        assert holds(before + mark, MARKS)
-        assert holds(mark + before, MARKS)
-        assert not holds(before + mark[:-1], MARKS)
-        assert not holds(before + mark[1:], (b'"' + mark[1:-1] + b"'",))
-    assert not holds(before, MARKS)
-
-
-@given(st.lists(st.sampled_from([b'"', b"audio", b'"audio"', b"x" * LARGE_BYTES, b'"' * MAX_QUOTES]), max_size=6))
-def test_it_is_the_same_as_to_look_for_each(parts: list[bytes]) -> None:
-    text = b"".join(parts)
-    assert holds(text, MARKS) == any(mark in text for mark in MARKS)
