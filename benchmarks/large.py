@@ -59,7 +59,7 @@ def run(directory: Path, python: Path | None, rounds: int, sizes: Sequence[int] 
             for kind, port in ports.items()
         }
         more = {"max_line_bytes": LIMIT, "idle_timeout_s": 0}
-        entries = {kind: {"url": url, "max_event_bytes": LIMIT, **more} for kind, url in where.items()}
+        entries = {kind: {"url": url, **more} for kind, url in where.items()}
         entries["stdio"] = entry(piped, **more)
         with daemon(Place(directory), entries) as ours:
             until_ready(ours.port)

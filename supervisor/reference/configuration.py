@@ -119,7 +119,7 @@ def _default(key: Key) -> str:
         return "`{}`"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    mebibytes = f" ({value // MIB} MiB)" if key.name.endswith("_bytes") and value % MIB == 0 else ""
+    mebibytes = f" ({value // MIB} MiB)" if key.name.endswith("_bytes") and value and value % MIB == 0 else ""
     return f"`{msgspec.json.encode(value).decode()}`{mebibytes}"
 
 

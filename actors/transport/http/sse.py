@@ -16,7 +16,7 @@ from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.http.client.event_reader import StreamEvent
-from actors.transport.http.client.pieces import events
+from actors.transport.http.client.pieces import events, frozen
 from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import EVENTS, head_of, media_type
 from actors.transport.http.site import Site
@@ -117,11 +117,11 @@ class HttpSse:
         """Hand on what the stream brings; return why it cannot be used."""
         located: httpx2.URL | Failure | None = None
         with trio.CancelScope(deadline=trio.current_time() + ENDPOINT_S) as reading:
-            async with events(response, self._site.limits.max_event_bytes, self._site.share) as told:
+            async with events(response, self._site.limits.event_bytes, self._site.share) as told:
                 async for event in told:
                     if self._endpoint is not None:
                         if event.data and event.event == "message":
-                            await self._incoming.hand_on(event.data, b"")
+                            await self._incoming.hand_on(await frozen(event.data), b"")
                         continue
                     located = self._endpoint_in(id_, event)
                     if isinstance(located, Failure):

@@ -25,7 +25,7 @@ from actors.protocol.wire.framing import may_be_message
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.client.event_reader import StreamEvent
-from actors.transport.http.client.pieces import events, whole
+from actors.transport.http.client.pieces import events, frozen, whole
 from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import (
     EVENTS,
@@ -183,14 +183,12 @@ class StreamableHttp:
         """Hand on the messages of a stream, up to the answer to the request whose stream it is; None if that came."""
         answered = False
         with trio.CancelScope() as reading:
-            async with events(
-                response, self._site.limits.max_event_bytes, self._site.share, paced=bool(stream)
-            ) as told:
+            async with events(response, self._site.limits.event_bytes, self._site.share, paced=bool(stream)) as told:
                 async for event in told:
                     place.advance(event)
                     if event.data and event.event == "message":
-                        await self._incoming.hand_on(event.data, stream)
-                        if stream != b"" and await _beside(partial(answers, event.data, stream), len(event.data)):
+                        await self._incoming.hand_on(text := await frozen(event.data), stream)
+                        if stream != b"" and await _beside(partial(answers, text, stream), len(text)):
                             answered = True
                             reading.deadline = trio.current_time() + _LINGER_S
         reason = "it ended its answer before the result"

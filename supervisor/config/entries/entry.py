@@ -73,8 +73,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     They get the same headers and logins as `url`, and are reached the same way."""
     connect_timeout_s: PositiveSeconds = 5.0
     """Time to connect: to look up its name, reach its address and agree on TLS."""
-    max_event_bytes: Size = 4 * MIB
-    """Largest event on an event stream; a larger answer fails as `too_large`."""
+    max_event_bytes: Size | None = None
+    """Largest event on an event stream; a larger answer fails as `too_large`. null: `max_line_bytes`."""
 
     # Name and purpose
     slug: str | None = None

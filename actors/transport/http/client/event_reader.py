@@ -15,10 +15,13 @@ from msgspec import Struct
 
 
 class StreamEvent(Struct, frozen=True):
-    """An event, also one without data. `data` is UTF-8; `id` is the last one that was said; `retry`: milliseconds."""
+    """An event, also one without data. `data` is UTF-8, as it was gathered.
+
+    `id` is the last one that was said; `retry`: milliseconds.
+    """
 
     event: str
-    data: bytes
+    data: bytes | bytearray
     id: str
     retry: int | None
 
@@ -69,6 +72,10 @@ class EventReader:
         self._check()
         colon = line.find(b":")
         name, start = (line, len(line)) if colon < 0 else (line[:colon], colon + 1)
+        if name == b"data" and self._data is None and isinstance(line, bytearray):
+            del line[: start + (line[start : start + 1] == b" ")]  # which moves nothing: it may be a large answer
+            self._data, self._begun = line, True
+            return None
         with memoryview(line) as view:
             self._set(name, view[start + 1 :] if line[start : start + 1] == b" " else view[start:])
         return None
@@ -95,7 +102,7 @@ class EventReader:
         begun, self._begun, self._size = self._begun, False, 0
         if not begun:
             return None
-        event = StreamEvent(self._event or "message", bytes(self._data or b""), self._id, self._retry)
+        event = StreamEvent(self._event or "message", self._data or bytearray(), self._id, self._retry)
         self._event, self._data, self._retry = "", None, None
         return event
 

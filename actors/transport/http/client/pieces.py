@@ -21,10 +21,12 @@ import trio
 
 from actors.kit.decoding import decode_in_thread
 from actors.kit.fairness.share import LoopShare
+from actors.transport.http.client.client import BODY_READ_BYTES
 from actors.transport.http.client.event_reader import EventReader, StreamEvent
 from actors.transport.http.head import ENCODING, EVENTS, media_type
 
 PIECE_BYTES = 8 * 1024
+"""Of an event stream, whose lines may have one byte each; of a body as much as one read brings."""
 _LONG_BYTES = 256 * 1024
 """A body from that size on is copied in a thread."""
 _GZIP = zlib.MAX_WBITS | 16
@@ -103,14 +105,16 @@ class Waiting(Generator[Any, Any, T]):
 
 
 class _Pieces:
-    """An answer, decompressed, at most `PIECE_BYTES` at once. Raises `httpx2.DecodingError` if it is not as it says."""
+    """An answer, decompressed, at most `most` bytes at once. Raises `httpx2.DecodingError` if it is not as it says."""
 
-    def __init__(self, response: httpx2.Response, share: LoopShare, pace: Pace | None = None) -> None:
+    def __init__(self, response: httpx2.Response, share: LoopShare, most: int, pace: Pace | None) -> None:
         self.raw = response.aiter_raw()
         self._share = share
+        self._most = most
         self._socket = response.extensions.get("network_stream")
         self.pace = pace
         self._rest = b""
+        self._at = 0
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", ENCODING):
             raise httpx2.DecodingError("an encoding that was not asked for")
@@ -125,7 +129,7 @@ class _Pieces:
             if self.pace is not None and (due := self.pace.due(trio.current_time())) > trio.current_time():
                 await trio.sleep_until(due)
             step = Waiting(anext(self.raw))
-            self._rest = await step
+            self._rest, self._at = await step, 0
             if self.pace is not None and step.waited:  # else it was of the last read: a chunk of many
                 self.pace.read(more=self._socket is not None and bool(self._socket.get_extra_info("is_readable")))
             await self._share.turn()
@@ -133,12 +137,12 @@ class _Pieces:
 
     def _take(self) -> bytes:
         if self._unpack is None:
-            piece, self._rest = self._rest[:PIECE_BYTES], self._rest[PIECE_BYTES:]
-            return piece
+            begin, self._at = self._at, self._at + self._most
+            return self._rest[begin : self._at]
         if self._unpack.eof:  # what follows is dropped
             return b""
         try:
-            piece = self._unpack.decompress(self._rest, PIECE_BYTES)
+            piece = self._unpack.decompress(self._rest, self._most)
         except zlib.error as error:
             raise httpx2.DecodingError("not what it says") from error
         self._rest = self._unpack.unconsumed_tail
@@ -146,9 +150,11 @@ class _Pieces:
 
 
 @asynccontextmanager
-async def _reading(response: httpx2.Response, share: LoopShare, pace: Pace | None = None) -> AsyncIterator[_Pieces]:
+async def _reading(
+    response: httpx2.Response, share: LoopShare, most: int, pace: Pace | None = None
+) -> AsyncIterator[_Pieces]:
     """Read an answer for the block, and no further."""
-    pieces = _Pieces(response, share, pace)
+    pieces = _Pieces(response, share, most, pace)
     try:
         yield pieces
     finally:
@@ -189,16 +195,21 @@ async def events(
     """
     if media_type(response.headers.get("content-type", "")) != EVENTS:
         raise httpx2.SSEError("no event stream")
-    async with _reading(response, share, Pace() if paced else None) as pieces:
+    async with _reading(response, share, PIECE_BYTES, Pace() if paced else None) as pieces:
         yield _Told(pieces, limit, share)
 
 
 async def whole(response: httpx2.Response, limit: int, share: LoopShare) -> bytes | None:
     """Return a body; None for one over the limit, of which no more is read."""
     body = bytearray()
-    async with _reading(response, share) as pieces:
+    async with _reading(response, share, BODY_READ_BYTES) as pieces:
         async for piece in pieces:
             body += piece
             if len(body) > limit:
                 return None
+    return await frozen(body)
+
+
+async def frozen(body: bytes | bytearray) -> bytes:
+    """Return bytes that were gathered. A checkpoint if they are many."""
     return bytes(body) if len(body) < _LONG_BYTES else await decode_in_thread(partial(bytes, body))

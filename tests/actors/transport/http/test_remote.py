@@ -87,6 +87,13 @@ async def test_the_token_of_a_login_is_in_nothing_that_a_server_says_however_lar
                 await rig.stop()
 
 
+@pytest.mark.parametrize("plain", [False, True])
+async def test_an_answer_of_5_mb_passes_whichever_way_its_server_answers(plain: bool) -> None:
+    fake, pad = FakeServer(), "x" * 5_000_000
+    async with remote(RemoteServer(fake.serve, plain=plain), fake, limits=HttpLimits()) as rig:
+        assert await rig.call("echo", pad=pad) == {"pad": pad}
+
+
 async def test_a_session_that_a_server_opens_for_a_probe_that_it_refuses_is_ended() -> None:
     fake = FakeServer()
 
