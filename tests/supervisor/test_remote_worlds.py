@@ -131,6 +131,11 @@ class Forgetful(RemoteServer):
 class Restarted(Forgetful):
     """Is started again at the seventh call, once; nothing that it had taken is answered."""
 
+    async def _answer(self, request: Request) -> bool:
+        if request.method == "tools/call" and self.calls < 6:
+            request.message["params"]["arguments"]["s"] = 60
+        return await super()._answer(request)
+
     def _count(self) -> None:
         if self.calls == 7:
             self.restart(cuts=True)
@@ -160,8 +165,8 @@ async def daemon_before(
         yield client
 
 
-async def sixty_calls(tmp_path: Path, data: DataDir, forgetful: RemoteServer) -> tuple[list[Any], Any]:
-    """Call it sixty times at once, and a healthy server after each; return the answers, and the status at the end."""
+async def calls_at_once(tmp_path: Path, data: DataDir, forgetful: RemoteServer) -> tuple[list[Any], Any]:
+    """Call it `CALLS` times at once, and a healthy server after each; return the answers, and the status at the end."""
     healthy, answers = RemoteServer(FakeServer().serve), []
     async with forgetful.running(), healthy.running():
         entries = {"forgets": {"url": forgetful.url}, "healthy": {"url": healthy.url}}
@@ -169,26 +174,27 @@ async def sixty_calls(tmp_path: Path, data: DataDir, forgetful: RemoteServer) ->
             await until_ready(client)
 
             async def call(number: int) -> None:
-                answers.append((await called(client, "forgets-sleep", s=0.1))["result"])
+                answers.append((await called(client, "forgets-sleep", s=0.02))["result"])
                 assert (await called(client, "healthy-echo", n=number))["result"]["structuredContent"] == {"n": number}
 
             with trio.fail_after(30):
                 async with trio.open_nursery() as nursery:
-                    for number in range(60):
+                    for number in range(CALLS):
                         nursery.start_soon(call, number)
             status_now = await rows(client)
     return answers, {name: (row["state"], row["breakers"]) for name, row in status_now.items()}
 
 
+CALLS: Final = 24
 READY: Final[dict[str, Any]] = {"forgets": ("ready", []), "healthy": ("ready", [])}
 
 
 @pytest.mark.parametrize("unknown", ["404", "not-initialized"])
-async def test_sixty_calls_at_once_of_a_server_that_forgets_its_session_every_seven_calls_all_succeed(
+async def test_calls_at_once_of_a_server_that_forgets_its_session_every_seven_calls_all_succeed(
     tmp_path: Path, data: DataDir, unknown: str
 ) -> None:
     forgetful = Forgetful(FakeServer(tools=[tool("sleep")]).serve, unknown=UNKNOWN[unknown])
-    answers, states = await sixty_calls(tmp_path, data, forgetful)
+    answers, states = await calls_at_once(tmp_path, data, forgetful)
     assert [each for each in answers if each.get("isError")] == []
     assert states == READY
 
@@ -196,7 +202,7 @@ async def test_sixty_calls_at_once_of_a_server_that_forgets_its_session_every_se
 async def test_calls_that_a_server_loses_together_open_no_breaker_and_the_others_succeed(
     tmp_path: Path, data: DataDir
 ) -> None:
-    answers, states = await sixty_calls(tmp_path, data, Restarted(FakeServer(tools=[tool("sleep")]).serve))
+    answers, states = await calls_at_once(tmp_path, data, Restarted(FakeServer(tools=[tool("sleep")]).serve))
     lost = [each["structuredContent"]["error"]["code"] for each in answers if each.get("isError")]
     assert lost == [-31502] * 6
     assert states == READY
