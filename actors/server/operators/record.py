@@ -204,10 +204,10 @@ class Record:
 
     def _note_failure(self, status: ServerStatus, previous: State, reason: str) -> None:
         self._troubled = True
-        tried = previous is State.RESPAWNING
-        what = "gave up" if tried else "cannot be started"
-        why = " ".join((status.last_error or "").split()) if tried else ""
-        self._journal.note(f"{what}: {why or reason}; to try again: mcpvisor restart {self._server}", "warning")
+        # After a restart that is not tried any more the line before says why the last one failed.
+        why = " ".join((status.last_error or reason).split())
+        what = "gave up" if previous is State.RESPAWNING else f"cannot be started: {why}"
+        self._journal.note(f"{what}; to try again: mcpvisor restart {self._server}", "warning")
 
     # Ends -----------------------------------------------------------------------------------------------------------
 
@@ -254,6 +254,10 @@ class Record:
         killed, died = ("killed", "died") if process or exit_.code is not None else ("disconnected", "disconnected")
         how = f"{killed} because {life.reason}" if life.reason else f"{died} while {life.state.value}: {exit_.reason}"
         lost = f"; {in_flight} calls in flight failed" if in_flight else ""
+        if life.permanent and life.wanted != "stopped":  # it is given up now: that line says why
+            if lost:
+                self._journal.note(f"{killed}{lost}", "warning")
+            return
         self._journal.note(f"{how}{lost}{told}", "warning")
 
     # Lists ----------------------------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ async def test_the_story_of_a_crash_loop_names_exit_last_words_back_off_end_and_
             "started again in 1.0 s",
             "started",
             "died while handshaking: exit code 1; last words: last words",
-            "gave up: exit code 1; last words: last words; to try again: mcpvisor restart s",
+            "gave up; to try again: mcpvisor restart s",
         ]
         rig.fake.exits_at = None
         await rig.restart()
@@ -312,3 +312,13 @@ async def test_what_a_server_wrote_in_earlier_incarnations_is_kept(autojump_cloc
         lines = [(line.source, line.text) for line in rig.journal.render(rig.journal.last(100))]
         assert ("stderr", "last words") in lines
         assert ("stdout", "Welcome to the server!") in lines
+
+
+async def test_why_a_server_is_given_up_stands_in_one_line_of_its_log(autojump_clock: MockClock) -> None:
+    fake = FakeServer(errors_at={"initialize": {"code": -32602, "message": "no such vault"}})
+    async with running_server(fake) as rig:
+        with pytest.raises(ServerGaveUp):
+            await rig.wake()
+        (line,) = [line for line in rig.story if "no such vault" in line]
+        assert line.startswith("cannot be started: ")
+        assert line.endswith("; to try again: mcpvisor restart s")
