@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from supervisor.host.datadir import open_data_dir
+from supervisor.metatools.texts import estimate_tokens
 from tests.fakes.http_client import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import WholeServer
@@ -116,3 +117,13 @@ async def test_programs_get_all_of_it(tmp_path: Path) -> None:
                 assert made["structuredContent"] == ROWS
         other = await legacy(client, "/mcp", "tools/call", {"name": "one-tool2", "arguments": {}})
         assert other["result"]["structuredContent"] == ROWS
+
+
+async def test_what_a_model_was_spared_of_a_large_result_is_in_the_usage(tmp_path: Path) -> None:
+    async with generous(tmp_path) as (client, _):
+        made = (await legacy(client, "/mcp", "tools/call", EXECUTE))["result"]
+        await legacy(client, "/mcp", "tools/call", {**EXECUTE, "_meta": WHOLE})
+        (row,) = (await client.get("/api/usage", params={"by": "tool", "server": "one"})).json()["rows"]
+        head, whole = made["content"][0]["text"], made["_meta"]["mcpvisor/result"]["tokens"]
+        assert row["calls"] == 2
+        assert row["tokens_saved"] == whole - estimate_tokens(head)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from time import perf_counter
 
 import msgspec
@@ -35,10 +35,24 @@ def record_of(exchange: Exchange, server: str, tool: str, bytes_in: int = 0) -> 
     )
 
 
+Show = Callable[[bytes], Awaitable[tuple[bytes, int]]]
+"""Gives a result as a model is shown it, and how many tokens that spares the model."""
+
+
+async def whole(body: bytes) -> tuple[bytes, int]:
+    return body, 0
+
+
 async def count(
-    used: Used, exchange: Exchange, server: str, tool: Tool, arguments: msgspec.Raw, call: Awaitable[bytes]
+    used: Used,
+    exchange: Exchange,
+    server: str,
+    tool: Tool,
+    arguments: msgspec.Raw,
+    call: Awaitable[bytes],
+    show: Show = whole,
 ) -> bytes:
-    """Await the call of a tool, and tell how that ended."""
+    """Await the call of a tool, and tell how that ended and what a model was spared of its result."""
     exchange.tool = tool
     record, started = record_of(exchange, server, (tool.own or tool).name, len(arguments)), perf_counter()
     record.definition = digest(tool)
@@ -63,7 +77,10 @@ async def count(
     record.bytes_out = len(body)
     if has_failed(body):
         record.outcome, exchange.failed = "tool_error", True
-    used(record, given)
+    try:
+        body, record.tokens_saved = await show(body)
+    finally:  # the call has ended, whatever becomes of its result
+        used(record, given)
     return body
 
 

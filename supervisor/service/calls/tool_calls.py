@@ -91,20 +91,24 @@ class ToolCalls:
         members = b'"name":' + encode(own) + b',"arguments":' + bytes(approved.arguments)
         if (continuation := wanted.continuation) is not None:
             exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
+
+        async def show(body: bytes) -> tuple[bytes, int]:
+            if approved.remark:
+                body = await self.bench.run(
+                    len(body) // REMARKED_COST, with_remark, body, approved.remark, approved.anyway
+                )
+            return await self._results.shorten(exchange, entry.server, own, meta, body)
+
         try:
             call = self._forward.ask(
                 exchange,
                 ServerRequest(entry.server, "tools/call", members, meta, name=own, since=since, by_result=by_result),
             )
-            body = await count(self.used, exchange, entry.server, tool, approved.arguments, call)
+            return await count(self.used, exchange, entry.server, tool, approved.arguments, call, show)
         except RemoteError as error:
             if approved.remark and not is_for_client(error):
                 raise _with_remark(error, approved.remark) from None
             raise
-        if approved.remark:
-            cost = len(body) // REMARKED_COST
-            body = await self.bench.run(cost, with_remark, body, approved.remark, approved.anyway)
-        return await self._results.shorten(exchange, entry.server, (tool.own or tool).name, meta, body)
 
 
 class Checked(msgspec.Struct, frozen=True):

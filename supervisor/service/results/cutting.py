@@ -36,8 +36,11 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
     budget: int
     outline: str
 
-    def result(self, id_: str, kept_s: float) -> bytes:
-        """Return the result as the model gets it; the rest is kept under `id_`."""
+    def result(self, id_: str, kept_s: float) -> tuple[bytes, int]:
+        """Return the result as the model gets it, and about how many tokens that spares it.
+
+        The rest is kept under `id_`.
+        """
         kept, uri = self.long_text, f"{SCHEME}{id_}"
         structured = _STRUCTURED in self.members
         room = max(0, self.budget - NOTE_TOKENS) // (2 if structured else 1)
@@ -50,7 +53,7 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
         members["_meta"] = {**json.members(self.members.get("_meta")), META_KEY: size}
         if structured:
             members[_STRUCTURED] = {"note": note, "head": head}
-        return encode(members)
+        return encode(members), max(0, self.tokens - tokens_of(head.encode()))
 
     def _note(self, uri: str, last: int, kept_s: float) -> str:
         kept = self.long_text

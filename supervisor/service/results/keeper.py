@@ -53,14 +53,19 @@ class KeptResults:
         self._kept: OrderedDict[str, tuple[float, _Kept]] = OrderedDict()
         self._shared: ClientQuota | None = None
 
-    async def shorten(self, exchange: Exchange, server: str, tool: str, meta: msgspec.Raw, body: bytes) -> bytes:
-        """Return a result as it is, or as much of it as a model may get. A checkpoint only if it is large."""
+    async def shorten(
+        self, exchange: Exchange, server: str, tool: str, meta: msgspec.Raw, body: bytes
+    ) -> tuple[bytes, int]:
+        """Return a result as it is, or as much of it as a model may get, and how many tokens that spares the model.
+
+        A checkpoint only if it is large.
+        """
         budget = self._deployment.value.rules_of(server).result_budget(tool)
         if budget is None or len(body) <= budget or bytes(json.at(meta, WHOLE)) == b"true":  # no token is empty
-            return body
+            return body, 0
         taken = await self._bench.run(len(body) // CUT_COST, cut, body, budget)
         if taken is None or (id_ := self._keep(exchange, taken.long_text, budget)) is None:
-            return body
+            return body, 0
         return taken.result(id_, self._deployment.value.settings.result_kept_s)
 
     async def read(self, exchange: Exchange, uri: str) -> ResultPart:

@@ -81,7 +81,8 @@ def room_for_results() -> Take:
     kept = KeptResults(deployment(entry, max_kept_result_bytes=8 * MIB), Workbench())
 
     async def take(client: Client) -> bool:
-        return await kept.shorten(exchange(client, "tools/call"), "s", "t", msgspec.Raw(b""), TEXT) != TEXT
+        made, _ = await kept.shorten(exchange(client, "tools/call"), "s", "t", msgspec.Raw(b""), TEXT)
+        return made != TEXT
 
     return take
 

@@ -29,7 +29,7 @@ def taken(**members: Any) -> Cut:
 
 
 def result(**members: Any) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(taken(**members).result("ID", 900.0))
+    made: dict[str, Any] = json.loads(taken(**members).result("ID", 900.0)[0])
     return made
 
 
@@ -76,9 +76,9 @@ def test_what_is_no_text_stays_where_it_is_not_in_the_way() -> None:
     link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
     embedded = {"type": "resource", "resource": {"uri": "file:///b", "text": LONG}}
     made = taken(content=[IMAGE, embedded, link])
-    assert json.loads(made.result("ID", 60.0))["content"][1:3] == [IMAGE, link]
+    assert json.loads(made.result("ID", 60.0)[0])["content"][1:3] == [IMAGE, link]
     assert made.long_text.text == f"[file:///b]\n{LONG}".encode()
-    assert "kept for 60 s" in made.result("ID", 60.0).decode()
+    assert "kept for 60 s" in made.result("ID", 60.0)[0].decode()
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_is_too_much_to_be_compared_is_kept_one_after_the_other_and_cut_off
     made = taken(content=[text(LONG)], structuredContent=numbers)
     assert made.long_text.text.startswith(LONG.encode() + b'\n{"a": [0, 0')
     huge = taken(content=[text("x" * 5_000_000)])
-    note = json.loads(huge.result("ID", 900.0))["content"][-1]["text"]
+    note = json.loads(huge.result("ID", 900.0)[0])["content"][-1]["text"]
     assert "Of its 5,000,000 bytes the first 4,194,304 are kept." in note
 
 
@@ -126,7 +126,7 @@ def test_what_a_model_gets_is_within_its_budget(lines: list[str], budget: int, s
     if found is None:
         assert tokens_of(json.dumps(said).encode()) <= 2 * budget
         return
-    made = json.loads(found.result("I" * 22, 900.0))
+    made = json.loads(found.result("I" * 22, 900.0)[0])
     got = sum(tokens_of(block["text"].encode()) for block in made["content"])
     assert got <= budget
     assert said.startswith(made["content"][0]["text"])

@@ -42,7 +42,7 @@ def results(budget: Any = 1000, **settings: Any) -> KeptResults:
 
 async def shortened(kept: KeptResults, client: Client = ME, body: bytes = BODY, meta: msgspec.Raw = NO_META) -> str:
     """The address of what is kept; empty if the result passed as it is."""
-    made = await kept.shorten(exchange(client, "tools/call"), "s", "t", meta, body)
+    made, _ = await kept.shorten(exchange(client, "tools/call"), "s", "t", meta, body)
     if made == body:
         return ""
     uri: str = json.loads(made)["_meta"][META_KEY]["uri"]
