@@ -3,11 +3,13 @@
 Rules of this file:
 - Nothing is global and nothing runs in the application: no lifespan, no `app.nursery`, no background task. A daemon
   may have any number of these.
-- A page raises what is wrong, and here it becomes JSON with its status. None carries the text of a bug.
+- A page raises what is wrong, and here it becomes JSON with its status, or for a browser a few words. None carries the
+  text of a bug.
 """
 
 from __future__ import annotations
 
+import html
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -95,7 +97,12 @@ PLACES: Final = {
 }
 HELP: Final = "On the command line: mcpvisor --help, mcpvisor status. The documents are in docs/ of the source."
 
-_WELCOME_HEADERS = {"Content-Security-Policy": "default-src 'none'", "Vary": "Accept"}
+_BY_ACCEPT: Final = {"Content-Security-Policy": "default-src 'none'", "Vary": "Accept"}
+_ERROR_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{status} · mcpvisor</title></head>
+<body><h1>That did not work</h1><p>{message}</p><p><a href="/ui">Dashboard</a></p></body></html>
+"""
+"""Of an address that is no page of the dashboard; it loads nothing."""
 
 
 class _Rule(QuartRule):
@@ -191,7 +198,16 @@ async def _on_http_error(error: HTTPException) -> Any:
     if message == NotFound.description:
         message = NO_PAGE if request.path.startswith(("/api", "/ui")) else f"{NO_PAGE}; {NO_MCP}"
     headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
-    return error_response(status, message, headers)
+    if _wants_page():
+        page = _ERROR_PAGE.format(status=status, message=html.escape(message))
+        return Response(page, status=status, content_type="text/html; charset=utf-8", headers={**headers, **_BY_ACCEPT})
+    return error_response(status, message, {**headers, "Vary": "Accept"})
+
+
+def _wants_page() -> bool:
+    """Say whether whoever asks would rather have HTML than JSON, as browsers would."""
+    best = request.accept_mimetypes.best_match(["application/json", "text/html"], default="application/json")
+    return best == "text/html"
 
 
 async def _on_want(error: Exception) -> Response:
@@ -213,10 +229,9 @@ def add_welcome(version: str, app: QuartTrio) -> None:
     """The dashboard for browsers, JSON for everybody else."""
 
     async def welcome() -> Response:
-        best = request.accept_mimetypes.best_match(["application/json", "text/html"], default="application/json")
-        if best == "text/html":
-            return Response("", status=303, headers={**_WELCOME_HEADERS, "Location": "/ui"})
+        if _wants_page():
+            return Response("", status=303, headers={**_BY_ACCEPT, "Location": "/ui"})
         body = {"name": NAME, "version": version, "what": WHAT, "places": PLACES, "help": HELP}
-        return json_response(body, headers=_WELCOME_HEADERS)
+        return json_response(body, headers=_BY_ACCEPT)
 
     app.add_url_rule("/", view_func=welcome)

@@ -166,9 +166,30 @@ async def test_the_first_page_leads_a_browser_to_the_dashboard() -> None:
     assert "location: /ui\r\n" in answered
 
 
-async def first_page(accept: str) -> str:
+@pytest.mark.parametrize("path", ["/dashboard", "/ui/nothing", "/api/<b>"])
+async def test_a_browser_on_a_wrong_address_gets_words_and_a_way_to_the_dashboard(path: str) -> None:
+    head, _, body = (await first_page("text/html,application/xhtml+xml,*/*;q=0.8", path)).partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 404")
+    assert "content-type: text/html; charset=utf-8" in head.lower()
+    assert "there is no such page" in body
+    assert '<a href="/ui">' in body
+    for program in ("*/*", "application/json"):
+        head, _, body = (await first_page(program, path)).partition("\r\n\r\n")
+        assert "content-type: application/json" in head.lower()
+        assert json.loads(body)["error"]["code"] == 404
+
+
+async def first_page(accept: str, path: str = "/") -> str:
     async with running(dispatch(partial(add_welcome, "1.2"))) as server:
-        head = b"GET / HTTP/1.1\r\n" + server.host + b"Accept: " + accept.encode() + b"\r\nConnection: close\r\n\r\n"
+        head = (
+            b"GET "
+            + path.encode()
+            + b" HTTP/1.1\r\n"
+            + server.host
+            + b"Accept: "
+            + accept.encode()
+            + b"\r\nConnection: close\r\n\r\n"
+        )
         return (await server.exchange(head)).decode()
 
 
