@@ -12,7 +12,8 @@ import pytest
 from actors.launch import server_of
 from supervisor.host.datadir import DataDir, open_data_dir
 from tests.fakes.page_figures import Element, figures_of, read
-from tests.supervisor.test_identity_of_daemon import Doorway
+from tests.supervisor.test_daemon import configuration, running
+from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 from tests.supervisor.test_launches_of_daemon import IDENTITY, Processes, until_seen
 from tests.supervisor.test_launches_of_daemon import doorway as launches_doorway
 
@@ -208,3 +209,25 @@ async def test_a_server_that_some_share_and_others_have_by_their_values_says_bot
         of_ben = section(await page(at, "ben", "/ui/servers/look"), "tools")
         assert [row.children[0].text for row in of_ben.one("tbody").children] == ["as___mode_dark", "use_look"]
         assert "These are the tools of your own launch." in of_ben.text
+
+
+async def test_a_member_is_told_what_waits_for_them_and_what_only_an_admin_gives(tmp_path: Path, data: DataDir) -> None:
+    of_team = {"command": "x", "env": {"HOST": "${team:HOST}"}}
+    servers = {"forge": {"command": "x", "env": {"TOKEN": "${user:TOKEN}"}}, "wiki": of_team, "clock": {"command": "x"}}
+    identity: dict[str, Any] = {"users": {"ben": {"values": {"forge": {"TOKEN": "canary-ben-1"}}}, "dan": {}}}
+    identity["teams"] = {"core": {"members": ["ben", "dan"]}}
+    config = configuration(tmp_path, servers, auth="tokens", identity=identity)
+    async with running(config, data, connect=Processes().connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        await until_ready(at)
+        for user in ("ben", "dan"):
+            await at.admit(user)
+        of_ben, of_dan = await page(at, "ben", "/ui"), await page(at, "dan", "/ui")
+        assert of_ben.one("h1").text == "1 of 3 servers waits for a value that an admin gives."
+        assert of_dan.one("h1").text == "1 of 3 servers waits for you."
+        for shown in (of_ben, of_dan):
+            told = section(shown, "awaits")
+            assert told.one("li").text == "wiki needs HOST of your team, which an admin gives"
+            assert not told.all("form")
+        assert [each.attributes.get("id") for each in of_ben.all("section")][:1] == ["awaits"], "nothing needs ben"
+        assert section(of_dan, "needs").one("button").text == "Give"

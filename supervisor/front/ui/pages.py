@@ -92,7 +92,7 @@ class Dashboard(Frame):
         if not person.may("auditor"):
             own, values = await self.ask("me"), await self.ask("values")
             signs_in = self.view.deployment.value.settings.auth in PROVIDER_TOKENS
-            told |= {"own": own, "values": values["values"], "base": self.view.elicitations.base, "signs_in": signs_in}
+            told |= {"own": own, "values": values, "base": self.view.elicitations.base, "signs_in": signs_in}
             return await self.page("mine", "Overview", json="/api/me", **told)
         status, by_server = await self.ask("status"), await self._by_server()
         values = (await self.ask("values"))["values"] if person.user else []
