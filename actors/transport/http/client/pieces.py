@@ -28,7 +28,7 @@ from actors.transport.http.head import ENCODING, EVENTS, media_type
 PIECE_BYTES = 8 * 1024
 """Of an event stream, whose lines may have one byte each; of a body as much as one read brings."""
 _LONG_BYTES = 4 * 1024 * 1024
-"""A body from that size on is copied in a thread: below, that takes a millisecond, and the way there and back as much."""
+"""A body from that size on is copied in a thread: below, that takes a millisecond, and the way to one as much."""
 _GZIP = zlib.MAX_WBITS | 16
 APART_S = (0.01, 0.05)
 """Between two visits to a stream that says much, at least and at most: an answer after it is late by two at most."""
