@@ -5,6 +5,7 @@ A page is whole without a script. The script takes new parts of the same page no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -32,7 +33,7 @@ from supervisor.front.ui.orders import add_orders
 from supervisor.front.ui.people import MAX_NAMES, add_people
 from supervisor.front.ui.questions import add_question_pages
 from supervisor.front.ui.rendering import ASSETS, asset
-from supervisor.front.ui.words import display_name, kind_of, life_of
+from supervisor.front.ui.words import defined_by, display_name, kind_of, life_of, told_of
 from supervisor.identity.grants import EXECUTE
 from supervisor.usage.records import OUTCOMES
 from supervisor.usage.summaries import WINDOWS
@@ -42,6 +43,8 @@ NEWEST: Final = 10
 MAX_EVENTS: Final = 200
 SHOWN_EVENTS: Final = 20
 """Without unfolding the rest."""
+MAX_FINDINGS: Final = 10
+"""Of one event."""
 _STATE: Final = "server_state"
 _ABSENT: Final[dict[str, Any]] = {
     "status": "provisioning",
@@ -112,6 +115,7 @@ class Dashboard(Frame):
     async def server(self, server: str) -> Response:
         """Show one server: how it is, its life and calls over time, its tools, log, and where its values come from."""
         row, window = {**_ABSENT, **await self.ask("server", server=server)}, _window()
+        tools = await tools_of(self, server)
         await tell_lacking(self, [row])
         users: list[str] | None = row.get("users")
         # Calls are counted by server and user, not by launch.
@@ -134,10 +138,10 @@ class Dashboard(Frame):
             usage=await self.ask("usage", only),
             timeline=timeline,
             life=lifeline(self.view.changes(server), begin, end, timeline["to"]),
-            events=self._events_of(server),
+            events=self._events_of(server, tools["tools"]),
             shown_events=SHOWN_EVENTS,
             calls=await self.ask("calls", {**only, "limit": str(NEWEST)}),
-            tools=await tools_of(self, server),
+            tools=tools,
             has_launch=bool(launch_of_requester(server_of(server))),
             log=await self.ask("server_logs", {"lines": "200"}, server=server),
             configured=await self.ask("configuration", {"server": server_of(server)}),
@@ -270,19 +274,33 @@ class Dashboard(Frame):
     async def _by_server(self) -> dict[str, Any]:
         return {row["server"]: row for row in (await self.ask("usage", {"by": "server"}))["rows"]}
 
-    def _events_of(self, server: str) -> list[dict[str, Any]]:
-        """Return what happened to a server, the newest first: its states, and what else the feed still has of it."""
+    def _events_of(self, server: str, tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return what happened to a server, the newest first: its states, and what else the feed still has of it.
+
+        `findings` are what is suspicious of `tools` as they are now, at the newest event in which they became so.
+        """
         told: list[dict[str, Any]] = [
-            {"time": each.time, "what": life_of(each.row), "why": each.reason, "kind": kind_of(each.row)}
+            {"time": each.time, "what": life_of(each.row), "kind": kind_of(each.row), "data": {"reason": each.reason}}
             for each in self.view.changes(server)
         ]
         told += [
-            {"time": event.time, "what": event.type.replace("_", " "), "why": "", "kind": ""}
+            {"time": event.time, "what": event.type.replace("_", " "), "kind": "", "data": event.data}
             for event in self.view.feed.events()
             if event.server == server and event.type != _STATE
         ]
         told.sort(key=lambda each: float(each["time"]))
-        return told[::-1][:MAX_EVENTS]
+        seen = self.view.visible_catalogue()
+        entry = seen.own.get(server) or seen.entries.get(server)
+        offered = entry.tools if entry is not None else {}
+        alarms = {name: (tool.own or tool).alarms for name, tool in offered.items()}
+        of_rows = ((row["name"], row["metadata"]["findings"]) for row in tools if alarms.get(row["name"]))
+        found = {name: [each for each in every if each["code"] in alarms[name]] for name, every in of_rows}
+        shown: list[dict[str, Any]] = []
+        for each in told[::-1][:MAX_EVENTS]:
+            named = [name for name in defined_by(each["data"]) if name in found] if found else []
+            findings = [f"{name}: {one['message']}" for name in named for one in found.pop(name)]
+            shown.append({**each, "why": told_of(each["data"]), "findings": findings[:MAX_FINDINGS]})
+        return shown
 
 
 def _window() -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +21,9 @@ WANTS_YOU: Final = GLYPHS["wanting"]
 NONE: Final = "-"
 MAX_CELL: Final = 300
 MAX_NAMES: Final = 5
+MAX_NAME: Final = 60
+"""Of one of several in a line."""
+MAX_DEFINED: Final = 500
 LEAST_PERCENT: Final = 0.1
 HALF_A_DAY_S: Final = 43_200
 _KINDS: Final = {
@@ -84,6 +88,34 @@ def names(every: Sequence[str], most: int = MAX_NAMES) -> str:
     """Return the first of some names, and how many more there are."""
     more = f" and {len(every) - most} more" if len(every) > most else ""
     return (text(", ".join(every[:most])) or NONE) + more
+
+
+def told_of(data: Mapping[str, Any]) -> str:
+    """Return what an event of a server says beside its type: the reason, or the first of the names it is about."""
+    fields, parts = data.get("fields", {}), [text(data["reason"])] if data.get("reason") else []
+    for kind in ("added", "removed", "changed"):
+        if every := data.get(kind):
+            shown = [_with(name, ", ".join(fields.get(name, ()))) for name in every[:MAX_NAMES]]
+            parts.append(_first(kind, shown, len(every)))
+    if (waiting := data.get("tools")) and isinstance(waiting, Mapping):
+        shown = [_with(name, reason) for name, reason in islice(waiting.items(), MAX_NAMES)]
+        parts.append(_first("not approved", shown, data["waiting"]))
+    return "; ".join(parts)
+
+
+def defined_by(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the first names whose definitions are new since an event of a list that changed."""
+    return islice(chain(data.get("changed", ()), data.get("added", ())), MAX_DEFINED)
+
+
+def _with(name: str, more: str) -> str:
+    short = name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
+    return f"{short} ({more})" if more else short
+
+
+def _first(kind: str, shown: Sequence[str], count: int) -> str:
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    return f"{kind}: {', '.join(map(text, shown))}{more}"
 
 
 def span(seconds: float | None) -> str:
