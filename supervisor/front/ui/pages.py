@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from quart import Response, abort, request
 from quart_trio import QuartTrio
 
+from actors.errors import InvalidArguments, SupervisorError, UnknownServer
 from actors.launch import is_own, server_of
+from supervisor.config.syntax.keys import nearest_names
 from supervisor.config.syntax.units import PROVIDER_TOKENS
 from supervisor.front.pages.api import View
 from supervisor.front.pages.bodies import Unreadable, read_form
@@ -32,7 +34,7 @@ from supervisor.front.ui.lifeline import lifeline
 from supervisor.front.ui.orders import add_orders
 from supervisor.front.ui.people import MAX_NAMES, add_people
 from supervisor.front.ui.questions import add_question_pages
-from supervisor.front.ui.rendering import ASSETS, asset
+from supervisor.front.ui.rendering import ASSETS, asset, lead_to
 from supervisor.front.ui.words import defined_by, display_name, kind_of, life_of, told_of
 from supervisor.identity.grants import EXECUTE
 from supervisor.usage.records import OUTCOMES
@@ -114,7 +116,10 @@ class Dashboard(Frame):
 
     async def server(self, server: str) -> Response:
         """Show one server: how it is, its life and calls over time, its tools, log, and where its values come from."""
-        row, window = {**_ABSENT, **await self.ask("server", server=server)}, _window()
+        try:
+            row, window = {**_ABSENT, **await self.ask("server", server=server)}, _window()
+        except UnknownServer as error:
+            return await self._offer_servers(server, error, "/ui/servers/{}")
         tools = await tools_of(self, server)
         await tell_lacking(self, [row])
         users: list[str] | None = row.get("users")
@@ -156,7 +161,12 @@ class Dashboard(Frame):
         criteria |= {name: asked[name] for name in ("servers", "safety") if asked[name]}
         if asked["sort"]:
             criteria |= {"sort_by": asked["sort"], "descending": "true"}
-        listed = await self.ask("tools", criteria)
+        try:
+            listed = await self.ask("tools", criteria)
+        except InvalidArguments as error:
+            if "nearest" not in (error.details or {}):
+                raise
+            return await self._offer_servers(asked["servers"], error, "/ui/tools?servers={}")
         model = await trying.discover(self.view, asked["query"]) if asked["query"] else None
         return await self.page(
             "tools",
@@ -168,6 +178,20 @@ class Dashboard(Frame):
             after=_other_page(offset + PER_PAGE) if offset + PER_PAGE < listed["total"] else None,
             json="/api/tools",
         )
+
+    async def _offer_servers(self, asked: str, error: SupervisorError, address: str) -> Response:
+        """Lead to the one server that has `asked` in its name; else link those whose names are like it, 404 for none.
+
+        `address` is that of the page of a server, with a place for its name.
+        """
+        known = [row["server"] for row in (await self.ask("status"))["servers"] if not is_own(row["server"])]
+        within = [name for name in known if asked.casefold() in name.casefold()]
+        if len(within) == 1:
+            return lead_to(address.format(quote(within[0], safe="")))
+        names = within or nearest_names(server_of(asked), known)
+        links = [(name, address.format(quote(name, safe=""))) for name in names[:PER_PAGE]]
+        more, code = len(names) - len(links), 200 if links else 404
+        return await self.page("likely", "Which server?", what=error.message, links=links, more=more, code=code)
 
     async def tool(self) -> Response:
         """Show one tool: what is known of it, its schema, and a form to try it."""
