@@ -52,9 +52,11 @@ _HARDENING = {
 }
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
-NO_PAGE: Final = "there is no such page, or it is not for your role"
-"""What a page that somebody may not see is answered with, as one that does not exist."""
-NO_MCP: Final = "MCP is served at /mcp (Streamable HTTP or WebSocket), and nowhere by HTTP+SSE"
+NO_PAGE: Final = (
+    "there is no such page, or it is not for your role; "
+    "MCP is served at /mcp (Streamable HTTP or WebSocket), and nowhere by HTTP+SSE"
+)
+"""The same at every address: what somebody may not see is told of as what there is not."""
 STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (FromElsewhere, 403),
     (NoKey, 401),
@@ -196,7 +198,7 @@ async def _on_http_error(error: HTTPException) -> Any:
         return await make_response(error.get_response())
     message = "internal error; the daemon's log says more" if status >= 500 else error.description or error.name
     if message == NotFound.description:
-        message = NO_PAGE if request.path.startswith(("/api", "/ui")) else f"{NO_PAGE}; {NO_MCP}"
+        message = NO_PAGE
     headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
     if _wants_page():
         page = _ERROR_PAGE.format(status=status, message=html.escape(message))

@@ -48,7 +48,7 @@ def test_it_finds_the_file_that_run_finds_and_says_where_values_come_from(home: 
     shown = rows(result)
     assert shown["command"] == ["cat", "mcp.json:3"]
     assert shown["call_timeout_s"] == ["30.0", "mcp.json:3", "mcpServers.time.timeout"]
-    assert shown["idle_timeout_s"] == ["180.0", "default"]
+    assert shown["idle_timeout_s"] == ["null", "default"]
     assert "correct-horse" not in result.output
 
 

@@ -88,7 +88,7 @@ async def locked() -> AsyncIterator[Rig]:
 @pytest.mark.parametrize(
     ("scene", "first"),
     [
-        pytest.param(backing_off, 100.0, id="started again after a back-off"),
+        pytest.param(backing_off, 5.0, id="started again after a back-off"),
         pytest.param(lambda: failed(KNOWN), 300.0, id="given up, tried by a call"),
         pytest.param(lambda: failed(None), 300.0, id="given up, tried by itself"),
         pytest.param(away, 15.0, id="remote and away"),
@@ -115,7 +115,7 @@ async def test_a_row_a_status_and_an_error_say_the_same_of_when_to_come_back(
             else:
                 assert expected is not None
                 assert first - 10 < expected / 1000 <= first
-            await trio.sleep(3)
+            await trio.sleep(1)
 
 
 async def test_a_call_at_the_moment_that_was_named_tries_a_server_that_is_away(autojump_clock: MockClock) -> None:

@@ -35,6 +35,7 @@ ELSEWHERE = {
     "POST /api/tickets": "a ticket is worth what the credential is worth, and gone in half a minute",
     "POST /ui/servers/<server>/<order>": "the order itself is recorded, as one that is given there",
     "POST /ui/tool": "a call is recorded as any call",
+    "POST /ui/tool/answer": "it goes on with a call, which is recorded as any call",
     "POST /ui/sign-in": "what is done with it is recorded, and so are wrong tokens",
     "POST /ui/sign-out": "it changes nothing but who that browser is",
     "POST /questions/<question>": "a question records its answer, wherever that is given",
