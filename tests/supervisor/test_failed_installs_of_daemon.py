@@ -77,7 +77,7 @@ async def test_a_program_that_is_missing_is_told_with_how_to_install_it_in_statu
             error = await gave_up(client)
             log = (await client.get("/api/servers/a/logs")).text
     assert error == f"command 'npx' was not found on PATH /nowhere; {how_to_install('npx')}"
-    assert f"command 'npx' was not found on the PATH; {how_to_install('npx')}" in log
+    assert error in log
 
 
 async def test_what_a_package_manager_complains_of_is_told_with_what_to_do(tmp_path: Path) -> None:
