@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-import trio as _trio  # noqa: F401 - it decides what it waits by when it is imported
+import trio  # noqa: F401 - it decides what it waits by when it is imported
 
 OPEN_MAX: Final = 10_240
 """More descriptors the kernel of macOS refuses, whatever the hard limit says: EINVAL, as `ValueError`."""
