@@ -37,11 +37,16 @@ function release(method) {
   return Promise.all(waiting.map((request) => request.continue())).then(() => undefined);
 }
 
-async function until(page, holds, text, most) {
+// Asked again and again from here: a wait inside of the page ends without a word when the page gives way to another as it begins.
+async function until(page, holds, text, most = 10_000) {
   const began = Date.now();
-  await page.waitForFunction(holds, { timeout: most ?? 10_000, polling: 20 }, text).catch(async (error) => {
-    throw new Error(`${text}: ${error.message}; the page says: ${await page.evaluate(() => document.body.innerText)}`);
-  });
+  const asked = () => page.evaluate(holds, text).catch(() => false);
+  while (!(await asked())) {
+    if (Date.now() - began > most) {
+      throw new Error(`${text}: not so after ${most} ms; the page says: ${await page.evaluate(() => document.body.innerText)}`);
+    }
+    await new Promise((done) => setTimeout(done, 20));
+  }
   return Date.now() - began;
 }
 
