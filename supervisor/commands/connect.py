@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,18 +20,18 @@ import msgspec
 from actors.errors import ConfigError
 from actors.kit.paths import absolute
 from supervisor.clients.connecting import edit_to_connect, edit_to_undo, own_names, restore
-from supervisor.clients.documents import Edit, describe_edits, read_servers
+from supervisor.clients.documents import Edit, read_servers
 from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
 from supervisor.clients.own import PROGRAM, STDIO, own_entry
 from supervisor.clients.secret_values import mask_entry
 from supervisor.commands.common import DEFAULT_URL, console, plain, print_table, say, table, url_option
-from supervisor.commands.edits import FileChange, agrees, edit_options, find_client
+from supervisor.commands.edits import FileChange, FileReturn, agrees, edit_options, find_client
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.config.clients.client import ClientProgram, Machine
 from supervisor.config.clients.table import CLIENTS
 from supervisor.config.syntax.address import PORTS
 from supervisor.daemon_client.client import base_url
-from supervisor.host.files import copies_of, read_if_there, remove_file, replace_text
+from supervisor.host.files import copies_of, read_if_there
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -98,11 +97,10 @@ def connect(*, client: str | None, url: str, name: str, project: bool, undo: boo
         gone = isinstance(change, FileReturn) and change.held is None
         if not agrees(f"Remove {change.path}?" if gone else f"Write this to {change.path}?", yes=yes):
             raise CommandFailed("nothing was written")
+        change.write()
         if isinstance(change, FileReturn):
-            change.write()
             say(f"{chosen.title}: {chosen.afterwards}")
         else:
-            change.write()
             _advise(chosen, name, daemon, change)
     except ConfigError as error:
         own = f"\nOr use its own command: {_command(chosen, name, daemon)}" if chosen.command and not undo else ""
@@ -124,24 +122,6 @@ def _add(file: ClientFile, name: str, daemon: DaemonPlace) -> FileChange | None:
     if others:
         say(f"Note: it leads here already as {plain(', '.join(others)).plain}.")
     return FileChange(form=client.format, path=file.path, before=file.text, edits=[edit])
-
-
-class FileReturn(FileChange, frozen=True, kw_only=True):
-    """The way back to what a file held before us, or holds without us, None for no file; `edits` led here."""
-
-    held: str | None
-
-    def describe(self) -> Iterator[str]:
-        return describe_edits(self.form, self.held or "", self.edits, str(self.path), back=True)
-
-    def write(self) -> None:
-        before = self.before or ""
-        if self.held is None:
-            remove_file(self.path, before)
-            say(f"Removed {self.path}, which held nothing else.")
-        else:
-            replace_text(self.path, before, self.held, keeps_all=True)
-            say(f"Wrote {self.path}.")
 
 
 def _undo(file: ClientFile, name: str, daemon: DaemonPlace) -> FileReturn | None:

@@ -21,7 +21,7 @@ from supervisor.commands.questions import is_terminal
 from supervisor.config.clients.client import ClientProgram, Format
 from supervisor.config.clients.table import CLIENTS
 from supervisor.config.syntax.keys import nearest
-from supervisor.host.files import replace_text
+from supervisor.host.files import remove_file, replace_text
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -57,6 +57,26 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
         """Write it. Raises `ConfigError` if the file has changed since, or cannot be written."""
         backup = replace_text(self.path, self.before, self.after, keeps_all=True)
         say(f"Wrote {self.path}" + (f"; what it held is in {backup}." if backup else "."))
+
+
+class FileReturn(FileChange, frozen=True, kw_only=True):
+    """The way back to what a file `held`, byte for byte, None for no file; `edits` led from there to where it is."""
+
+    held: str | None
+
+    @property
+    def after(self) -> str:
+        return self.held or ""
+
+    def describe(self) -> Iterator[str]:
+        return describe_edits(self.form, self.after, self.edits, str(self.path), back=True)
+
+    def write(self) -> None:
+        if self.held is not None:
+            super().write()
+        else:
+            remove_file(self.path, self.before or "")
+            say(f"Removed {self.path}, which held nothing else.")
 
 
 def _visible(line: str) -> str:

@@ -14,14 +14,14 @@ import click
 from msgspec.structs import replace
 
 from actors.errors import ConfigError
-from supervisor.clients.documents import Edit, describe_edits
+from supervisor.clients.documents import Edit
 from supervisor.clients.imports import SUFFIX, Import, Moved, digest, edits_back, edits_out, read_imports, write_imports
 from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
 from supervisor.clients.merging import Move, ServerSource, plan_moves
 from supervisor.clients.secret_values import mask_entry, secrets_of
 from supervisor.commands.common import ask, console, plain, print_table, say, table, url_option
 from supervisor.commands.connect import find_daemon, this_machine
-from supervisor.commands.edits import FileChange, agrees, edit_options, find_client
+from supervisor.commands.edits import FileChange, FileReturn, agrees, edit_options, find_client
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.config import parse
 from supervisor.config.clients.client import ClientProgram, Machine
@@ -240,19 +240,6 @@ def _removal(file: ClientFile, moves: list[Move]) -> FileChange:
     return FileChange(form=file.client.format, path=file.path, before=file.text, edits=edits)
 
 
-class _Return(FileChange, frozen=True, kw_only=True):
-    """The way back to a copy, byte for byte, of a file that is as an import left it."""
-
-    held: str
-
-    @property
-    def after(self) -> str:
-        return self.held
-
-    def describe(self) -> Iterator[str]:
-        return describe_edits(self.form, self.held, self.edits, str(self.path), back=True)
-
-
 def _undo(target: Path, *, yes: bool, dry_run: bool) -> None:
     """Undo the last import: all of it is looked at before anything is written. Raises `ConfigError`."""
     kept = target.with_name(target.name + SUFFIX)
@@ -295,7 +282,7 @@ def _way_back(moved: Moved) -> FileChange | None:
         )
     if digest(text or "") == moved.after:
         edits = [Edit(where=where) for where in moved.where]
-        return _Return(form=moved.form, path=path, before=text, edits=edits, held=copy)
+        return FileReturn(form=moved.form, path=path, before=text, edits=edits, held=copy)
     return FileChange(form=moved.form, path=path, before=text, edits=edits_back(moved, text or "", copy))
 
 
