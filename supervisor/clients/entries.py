@@ -1,7 +1,7 @@
 """One server as a client writes it, as an entry of ours. Pure.
 
 Rules of this file:
-- What a key means is in the row of its client (`supervisor/config/clients/keys.py`). Nothing is lost in silence: a key
+- What a key means is in the row of its client (`supervisor/config/clients/table.py`). Nothing is lost in silence: a key
   that has no meaning here is named, and so is a value that only the client can know.
 - Approvals such as `alwaysAllow`, and labels, go over as they are, as the configuration reads them anyway; lists of
   tools that are shown or hidden become our `tools`, and times get our unit.
@@ -82,7 +82,7 @@ class _Entry:
         self._env: dict[str, str] = {}
 
     def add(self, name: str, value: Any) -> None:
-        key = meaning_of(name, self._client.keys)
+        key = meaning_of(name, self._client)
         if key is None and (name in keys_of(ServerConfig) or is_comment(name)):
             key = ClientKey(name)
         if value is None:
@@ -168,11 +168,11 @@ class _Entry:
     def _times(self, key: ClientKey, value: Any) -> None:
         """Take a time, or an object of several."""
         for name, each in value.items() if isinstance(value, dict) else [("", value)]:
-            part = meaning_of(f"{key.name}.{name}", self._client.keys) if name else key
+            part = meaning_of(f"{key.name}.{name}", self._client) if name else key
             if part is None or part.meaning != "time" or type(each) not in (int, float) or not 0 < each <= _LONGEST:
                 self.left_out.append(f"{key.name}.{name}" if name else key.name)
             else:
-                self._own[part.to] = in_seconds(each, part, self._client.keys)
+                self._own[part.to] = in_seconds(each, part, self._client)
 
     def _tools(self, key: str, value: Any, kind: str) -> None:
         if isinstance(value, dict) and value.keys() <= {"allow", "deny", "rename", "describe"}:  # ours

@@ -162,7 +162,7 @@ def parse(
         defaults=overlay(usual.servers, ValueLayer({AGE: settings.catalogue_max_age_s}, age)),
         missing=missing,
         listen=settings.listen,
-        client=None if client is None else client.keys,
+        client=client,
     )
     read = {}
     for section, name in entries:

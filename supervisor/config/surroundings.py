@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from supervisor.config.clients.keys import ClientKeys
+from supervisor.config.clients.client import ClientProgram
 from supervisor.config.syntax.origins import ValueLayer
 from supervisor.config.syntax.values import Findings, Remark
 
@@ -18,7 +18,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     `shared` are the variables of all local servers, `defaults` keys of entries that do not set them. `missing` looks
     for what an entry starts, given its keys, expanded, and remarks on what is not there. `listen` is the address of
-    the daemon itself. `client`: what the keys mean to the client whose file this is, if it is one's.
+    the daemon itself. `client`: whose file this is, if it is one's.
     """
 
     findings: Findings
@@ -29,4 +29,4 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     defaults: ValueLayer
     missing: Callable[[Mapping[str, Any]], Iterable[Remark]]
     listen: str
-    client: ClientKeys | None = None
+    client: ClientProgram | None = None

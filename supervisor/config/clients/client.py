@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from supervisor.config.clients.keys import KEYS, ClientKeys
+from supervisor.config.clients.keys import ClientKey
 
 URL = "URL"
 """Stands for our address in `ClientProgram.remote`."""
@@ -78,10 +78,13 @@ class ClientProgram(msgspec.Struct, frozen=True, kw_only=True):
     """How its own command adds us, with `{name}` and `{url}`."""
     rewrites: bool = False
     """Whether it writes its file itself while it runs, so that a change may be lost."""
-    afterwards: str
+    afterwards: str = "Restart it."
     """What it needs until it has us."""
     rules: str = ""
     """What its rules call a tool; those of servers that move here match nothing any more."""
+    source: str
+    """Where its own page says which keys it has."""
+    keys: tuple[ClientKey, ...]
 
     def places(self, machine: Machine) -> list[str]:
         """Return where its user file may be, at least one path on a system that it runs on."""
@@ -95,10 +98,8 @@ class ClientProgram(msgspec.Struct, frozen=True, kw_only=True):
             if "/" in sign and (path := machine.resolve(sign)) is not None:
                 yield path
 
-    @property
-    def keys(self) -> ClientKeys:
-        """What its keys mean."""
-        return KEYS[self.name]
+    def find(self, name: str) -> ClientKey | None:
+        return next((key for key in self.keys if key.name == name), None)
 
     @property
     def programs(self) -> list[str]:

@@ -1,4 +1,8 @@
-"""The clients, a row each. Sources are their documentation and source up to November 2026; none was run for this.
+"""The clients, a row each: where it keeps its servers, and what the keys mean that it writes. Pure.
+
+Sources are their documentation (`source`) and source up to November 2026; none was run for this. Everything that reads
+an entry of a client works by these rows: `run` and `check`, `import`, and the reference. So no key that a client
+documents can refuse an entry: it has a meaning here, or it is named as one that has none.
 
 `type` is always written where a client knows it: an address alone means HTTP+SSE to some, an error to others.
 """
@@ -9,9 +13,69 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Final
 
-from supervisor.config.clients.client import URL, ClientProgram
+from msgspec.structs import replace
 
-RESTART: Final = "Restart it: it reads the file when it starts."
+from supervisor.config.clients.client import URL, ClientProgram
+from supervisor.config.clients.keys import (
+    MS,
+    PROGRAM,
+    REMOTE,
+    TYPE,
+    USUAL,
+    ClientKey,
+    label,
+    logins,
+    ours,
+    timeout,
+    unused,
+)
+
+_CALLBACK: Final = "The browser comes back to the daemon's own address, or to `redirect_uri`."
+_METADATA: Final = "The daemon finds out by itself how to log in."
+_TOKENS: Final = "Tokens belong to whoever got them: log in again with `mcpvisor login`."
+_GOOGLE: Final = "The daemon has no credentials of Google: put a token into `headers`."
+
+_GEMINI: Final = (
+    *USUAL,
+    *ours("cwd", "description"),
+    ClientKey("httpUrl", "renamed", "url"),
+    timeout(MS),
+    *label("The client decides what it asks. As a word it is ours.", "trust"),
+    ClientKey("includeTools", "allow"),
+    ClientKey("excludeTools", "deny"),
+    *ours("oauth", "oauth.enabled"),
+    *logins("clientId", "clientSecret", "redirectUri", "scopes"),
+    *unused(_METADATA, "oauth.authorizationUrl", "oauth.tokenUrl", "oauth.registrationUrl"),
+    *ours("oauth.issuer"),
+    *unused("Not asked for.", "oauth.audiences"),
+    *unused("Tokens are sent in a header.", "oauth.tokenParamName"),
+    *unused(_GOOGLE, "authProviderType", "targetAudience", "targetServiceAccount"),
+    *unused('A WebSocket is `"type": "ws"` with a `url`.', "tcp"),
+    *label("Which extension brought the entry.", "extension", "extensionName"),
+)
+
+_VSCODE: Final = ClientProgram(
+    name="vscode",
+    title="VS Code",
+    signs=("SUPPORT/Code/", "~/.vscode/", "code"),
+    files=("SUPPORT/Code/User/mcp.json",),
+    project=(".vscode/mcp.json",),
+    servers=("servers",),
+    remote={"type": "http", "url": URL},
+    variables="${env:X}",
+    command="""code --add-mcp '{{"name": "{name}", "type": "http", "url": "{url}"}}'""",
+    afterwards="It asks whether you trust the server when it starts it. Profiles have files of their own.",
+    source="https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
+    keys=(
+        *USUAL,  # a variable that is null is taken out of the environment
+        *ours("cwd", "envFile", "oauth"),
+        *logins("clientId"),
+        *unused("Not applied: a sandbox of ours is `sandbox`.", "sandboxEnabled"),
+        *label("Development mode belongs to the editor.", "dev"),
+        *label("Where the entry was installed from.", "gallery"),
+        *label("The version that was installed.", "version"),
+    ),
+)
 
 CLIENTS: Final[tuple[ClientProgram, ...]] = (
     ClientProgram(
@@ -27,6 +91,17 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         rewrites=True,
         afterwards="Start a new session, and look with /mcp. What .mcp.json of a project has must be approved there.",
         rules="mcp__SERVER__TOOL in permissions",
+        source="https://code.claude.com/docs/en/mcp",
+        keys=(
+            *USUAL,
+            timeout(MS),
+            *unused("Not applied: the daemon runs no program for headers.", "headersHelper"),
+            *unused("All tools are found by search; `/mcp/all` lists them.", "alwaysLoad"),
+            *ours("oauth"),
+            *logins("clientId", "scopes"),
+            *unused(_CALLBACK, "oauth.callbackPort"),
+            *unused(_METADATA, "oauth.authServerMetadataUrl"),
+        ),
     ),
     ClientProgram(
         name="claude-desktop",
@@ -39,6 +114,8 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         remote=None,
         rewrites=True,
         afterwards="Quit it whole, not only its window, and start it again: it reads the file when it starts.",
+        source="https://modelcontextprotocol.io/docs/develop/connect-local-servers",
+        keys=PROGRAM,
     ),
     ClientProgram(
         name="cursor",
@@ -50,28 +127,22 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         variables="${env:X}",
         afterwards="It reads the file by itself; the server is switched on in Settings, MCP.",
         rules="SERVER:TOOL in its allowlist",
+        source="https://cursor.com/docs/context/mcp",
+        keys=(
+            *USUAL,
+            *ours("envFile"),
+            *unused("Not applied: a client of yours is `client_id` of `oauth`.", "auth"),
+        ),
     ),
-    ClientProgram(
-        name="vscode",
-        title="VS Code",
-        signs=("SUPPORT/Code/", "~/.vscode/", "code"),
-        files=("SUPPORT/Code/User/mcp.json",),
-        project=(".vscode/mcp.json",),
-        servers=("servers",),
-        remote={"type": "http", "url": URL},
-        variables="${env:X}",
-        command="""code --add-mcp '{{"name": "{name}", "type": "http", "url": "{url}"}}'""",
-        afterwards="It asks whether you trust the server when it starts it. Profiles have files of their own.",
-    ),
-    ClientProgram(
+    _VSCODE,
+    replace(
+        _VSCODE,
         name="vscode-insiders",
         title="VS Code Insiders",
         signs=("SUPPORT/Code - Insiders/", "code-insiders"),
         files=("SUPPORT/Code - Insiders/User/mcp.json",),
-        servers=("servers",),
-        remote={"type": "http", "url": URL},
-        variables="${env:X}",
-        afterwards="It asks whether you trust the server when it starts it. Profiles have files of their own.",
+        project=(),
+        command="",
     ),
     ClientProgram(
         name="windsurf",
@@ -81,16 +152,31 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         remote={"serverUrl": URL},
         variables="${env:X}",
         afterwards="Press Refresh in its list of MCP servers.",
+        source="https://docs.windsurf.com/windsurf/cascade/mcp",
+        keys=(
+            *PROGRAM,
+            *REMOTE,
+            *ours("disabled"),
+            ClientKey("serverUrl", "renamed", "url"),
+            ClientKey("disabledTools", "deny"),
+        ),
     ),
     ClientProgram(
         name="devin",
-        title="Devin Local (of Windsurf)",
+        title="Devin Local",
         signs=("UNIX/.config/devin/", "ROAMING/devin/", "devin"),
         files=("ROAMING/devin/mcp_config.json", "UNIX/.config/devin/mcp_config.json"),
         project=(".devin/mcp_config.json",),
         remote={"serverUrl": URL},
         variables="${env:X}",
-        afterwards=RESTART,
+        source="https://docs.devin.ai/work-with-devin/mcp",
+        keys=(
+            *PROGRAM,
+            *REMOTE,
+            ClientKey("transport", "renamed", "type"),
+            ClientKey("serverUrl", "renamed", "url"),
+            ClientKey("disabledTools", "deny"),
+        ),
     ),
     ClientProgram(
         name="cline",
@@ -108,6 +194,27 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         command="cline mcp install {name} --transport http {url} --yes",
         rewrites=True,
         afterwards="It reads the file by itself.",
+        source="https://docs.cline.bot/mcp/configuring-mcp-servers",
+        keys=(
+            *USUAL,
+            *ours("cwd", "disabled"),
+            ClientKey("transportType", "renamed", "type"),
+            ClientKey("transport", "renamed", "type"),
+            timeout(1.0),
+            ClientKey("autoApprove", "approve"),
+            *label("Who manages the entry.", "remoteConfigured", "metadata"),
+            *ours("oauth"),
+            *unused(
+                _TOKENS,
+                "oauth.accessToken",
+                "oauth.refreshToken",
+                "oauth.tokens",
+                "oauth.clientInformation",
+                "oauth.codeVerifier",
+                "oauth.lastAuthenticatedAt",
+                "oauth.redirectUrl",
+            ),
+        ),
     ),
     ClientProgram(
         name="zed",
@@ -119,6 +226,17 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         remote={"url": URL},
         afterwards="It reads the file by itself.",
         rules="mcp:SERVER:TOOL in agent.tool_permissions",
+        source="https://zed.dev/docs/ai/mcp",
+        keys=(  # `env` and `timeout` may be null
+            *PROGRAM,
+            *REMOTE,
+            timeout(1.0),
+            ClientKey("enabled", "enabled"),
+            *ours("oauth", "oauth.client_id", "oauth.client_secret"),
+            *label("Where the entry comes from.", "source"),
+            *label("On which machine the editor starts it.", "remote"),
+            *unused("Not applied: they are for an extension of the editor.", "settings"),
+        ),
     ),
     ClientProgram(
         name="codex",
@@ -130,7 +248,31 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         servers=("mcp_servers",),
         remote={"url": URL},
         command="codex mcp add {name} --url {url}",
-        afterwards=RESTART,
+        source="https://developers.openai.com/codex/mcp",
+        keys=(
+            *PROGRAM,
+            *ours("url", "cwd"),
+            ClientKey("http_headers", "renamed", "headers"),
+            ClientKey("env_http_headers", "variable", "headers"),
+            ClientKey("bearer_token_env_var", "variable", "headers"),
+            ClientKey("env_vars", "variable", "env"),
+            ClientKey("enabled", "enabled"),
+            ClientKey("enabled_tools", "allow"),
+            ClientKey("disabled_tools", "deny"),
+            timeout(1.0, "startup_timeout_sec", "start_timeout_s"),
+            timeout(MS, "startup_timeout_ms", "start_timeout_s"),
+            timeout(1.0, "tool_timeout_sec"),
+            *ours("oauth", "oauth.client_id"),
+            *unused("`scope` of `oauth` says what to ask for.", "scopes"),
+            *unused("The daemon takes it from the server.", "oauth_resource", "oauth.resource"),
+            *unused("Which tools need a yes is `confirm`.", "default_tools_approval_mode"),
+            *unused("Not applied: put the token into `headers`.", "bearer_token"),
+            *unused("Not applied: no start of the daemon waits for a server.", "required"),
+            *unused("Not applied: calls run at the same time, see `max_in_flight`.", "supports_parallel_tool_calls"),
+            *unused("Not applied: it runs on this machine.", "experimental_environment"),
+            *label("The key of the entry is its name.", "name"),
+            *unused("Settings of single tools of Codex are not applied.", "tools"),
+        ),
     ),
     ClientProgram(
         name="gemini",
@@ -142,6 +284,8 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         variables="$X",
         command="gemini mcp add --scope user --transport http {name} {url}",
         afterwards="Restart it. Where mcp.allowed is set in its settings, it has to name the server, too.",
+        source="https://geminicli.com/docs/tools/mcp-server",
+        keys=_GEMINI,
     ),
     ClientProgram(
         name="roo",
@@ -153,6 +297,15 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         variables="${env:X}",
         rewrites=True,
         afterwards="It reads the file by itself.",
+        source="https://docs.roocode.com/features/mcp/using-mcp-in-roo",
+        keys=(
+            *USUAL,
+            *ours("cwd", "disabled"),
+            timeout(1.0),
+            ClientKey("alwaysAllow", "approve"),
+            ClientKey("disabledTools", "deny"),
+            *label("Nothing restarts on a changed file.", "watchPaths"),
+        ),
     ),
     ClientProgram(
         name="qwen",
@@ -164,7 +317,11 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         bare_url="sse",
         variables="$X",
         command="qwen mcp add --scope user --transport http {name} {url}",
-        afterwards="Restart it.",
+        source="https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp",
+        keys=(
+            *_GEMINI,
+            *unused("`start_timeout_s` and `discovery_timeout_s` say how long that may take.", "discoveryTimeoutMs"),
+        ),
     ),
     ClientProgram(
         name="opencode",
@@ -175,8 +332,24 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         servers=("mcp",),
         remote={"type": "remote", "url": URL},
         variables="{env:X}",
-        afterwards="Restart it.",
         rules="SERVER_TOOL in tools and permission",
+        source="https://opencode.ai/docs/mcp-servers",
+        keys=(
+            *ours("command", "cwd", "disabled"),
+            *REMOTE,
+            *TYPE,
+            ClientKey("environment", "renamed", "env"),
+            ClientKey("enabled", "enabled"),
+            timeout(MS),
+            timeout(MS, "timeout.startup", "start_timeout_s"),
+            timeout(MS, "timeout.request"),
+            timeout(MS, "timeout.execution"),
+            *unused("The lists have `discovery_timeout_s`.", "timeout.catalog"),
+            *ours("oauth", "oauth.scope", "oauth.client_id", "oauth.client_secret", "oauth.redirect_uri"),
+            *logins("clientId", "clientSecret", "redirectUri"),
+            *unused(_CALLBACK, "oauth.callbackPort", "oauth.callback_port"),
+            *label("How the client offers the tools to its model.", "codemode"),
+        ),
     ),
     ClientProgram(
         name="kiro",
@@ -187,6 +360,17 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         remote={"url": URL},
         variables="${X}",
         afterwards="It reads the file by itself.",
+        source="https://kiro.dev/docs/mcp/configuration",
+        keys=(
+            *USUAL,
+            *ours("cwd", "disabled"),
+            timeout(MS),
+            ClientKey("autoApprove", "approve"),
+            ClientKey("disabledTools", "deny"),
+            *ours("oauth"),
+            *logins("clientId", "redirectUri"),
+            *unused("`scope` of `oauth` says what to ask for.", "oauthScopes"),
+        ),
     ),
     ClientProgram(
         name="copilot",
@@ -196,7 +380,20 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         project=(".mcp.json",),
         remote={"type": "http", "url": URL, "tools": ("*",)},
         variables="$X",
-        afterwards="Restart it.",
+        source="https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers",
+        keys=(
+            *USUAL,
+            *ours("cwd"),
+            *ours("tools"),  # a list of those that are allowed
+            ClientKey("excludeTools", "deny"),
+            timeout(MS),
+            *unused("Not applied: a client of yours is `client_id` of `oauth`.", "oauthClientId", "auth"),
+            *unused("Not applied: see `grant` of `oauth`.", "oauthGrantType", "oauthPublicClient", "oidc"),
+            *unused("Not applied: results come as the server gives them.", "filterMapping"),
+            *label("How the client offers the tools to its model.", "deferTools"),
+            *label("A label for people.", "displayName"),
+            *label("Who manages the entry.", "isDefaultServer"),
+        ),
     ),
     ClientProgram(
         name="junie",
@@ -205,7 +402,8 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         files=("~/.junie/mcp/mcp.json",),
         project=(".junie/mcp/mcp.json",),
         remote=None,
-        afterwards="Restart it.",
+        source="https://junie.jetbrains.com/docs/junie-cli-mcp-configuration.html",
+        keys=(*USUAL, ClientKey("enabled", "enabled")),
     ),
     ClientProgram(
         name="lm-studio",
@@ -213,7 +411,8 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         signs=("~/.lmstudio/",),
         files=("~/.lmstudio/mcp.json",),
         remote={"url": URL},
-        afterwards="Restart it.",
+        source="https://lmstudio.ai/docs/app/mcp",
+        keys=(*PROGRAM, *REMOTE),
     ),
     ClientProgram(
         name="warp",
@@ -222,7 +421,13 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         files=("~/.warp/.mcp.json",),
         project=(".warp/.mcp.json",),
         remote={"url": URL},
-        afterwards="Restart it.",
+        source="https://docs.warp.dev/knowledge-and-collaboration/mcp",
+        keys=(
+            *PROGRAM,
+            *REMOTE,
+            ClientKey("working_directory", "renamed", "cwd"),
+            *label("A server starts when it is called.", "start_on_launch"),
+        ),
     ),
     ClientProgram(
         name="crush",
@@ -233,7 +438,14 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         servers=("mcp",),
         remote={"type": "http", "url": URL},
         variables="$X",
-        afterwards="Restart it.",
+        source="https://github.com/charmbracelet/crush#mcps",
+        keys=(
+            *USUAL,
+            *ours("disabled"),
+            ClientKey("disabled_tools", "deny"),
+            ClientKey("enabled_tools", "allow"),
+            timeout(1.0),
+        ),
     ),
     ClientProgram(
         name="amp",
@@ -243,7 +455,8 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         project=(".amp/settings.jsonc", ".amp/settings.json"),
         servers=("amp.mcpServers",),
         remote={"url": URL},
-        afterwards="Restart it.",
+        source="https://ampcode.com/manual#mcp",
+        keys=(*PROGRAM, *REMOTE, *ours("disabled"), ClientKey("includeTools", "allow")),
     ),
     ClientProgram(
         name="droid",
@@ -255,8 +468,26 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         variables="${X}",
         command="droid mcp add {name} {url} --type http",
         afterwards="It reads the file by itself.",
+        source="https://docs.factory.ai/cli/configuration/mcp",
+        keys=(
+            *USUAL,
+            *ours("disabled"),
+            ClientKey("disabledTools", "deny"),
+            ClientKey("enabledTools", "allow"),
+            timeout(MS, "timeoutMs"),
+        ),
     ),
 )
+
+OTHERS: Final = (
+    ClientKey("cmd", "renamed", "command"),
+    ClientKey("envs", "renamed", "env"),
+    ClientKey("uri", "renamed", "url"),
+    ClientKey("available_tools", "allow"),
+    *label("Set `call_timeout_s` instead.", "networkTimeout"),
+    *label("A label for people.", "title", "icon"),
+)
+"""What other programs write that `connect` and `import` do not know: people copy their entries all the same."""
 
 
 def client_of_file(path: PurePath) -> ClientProgram | None:
@@ -285,3 +516,12 @@ def _names_of_one() -> dict[str, ClientProgram]:
 
 
 _BY_FILE_NAME: Final[Mapping[str, ClientProgram]] = _names_of_one()
+
+
+def keys_by_name() -> dict[str, dict[str, ClientKey]]:
+    """Return every key with what it is to each client that writes it, by the client's title; each name once."""
+    found: dict[str, dict[str, ClientKey]] = {}
+    for title, keys in (*((client.title, client.keys) for client in CLIENTS), ("other clients", OTHERS)):
+        for key in keys:
+            found.setdefault(key.name, {})[title] = key
+    return found

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from actors.transport.redaction import Confidential
-from supervisor.config.clients.keys import keys_by_name
+from supervisor.config.clients.table import keys_by_name
 from supervisor.config.syntax.keys import is_comment, nearest, translate
 from supervisor.config.syntax.limits import is_address
 from supervisor.config.syntax.units import Grant, SigningAlgorithm, Whose

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from actors.errors import ConfigError
-from supervisor.config.clients.keys import ClientKeys
+from supervisor.config.clients.client import ClientProgram
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.jsonc import KeyPath
@@ -90,7 +90,7 @@ def remarks(own: Mapping[str, Any]) -> Iterator[Remark]:
     yield from _of_command(own.get("command") or "", args)
 
 
-def unused_remarks(members: Mapping[str, Any], client: ClientKeys | None) -> Iterator[Remark]:
+def unused_remarks(members: Mapping[str, Any], client: ClientProgram | None) -> Iterator[Remark]:
     """Yield the keys of clients that ask for something which does not happen here, with what does the same."""
     for name, value in members.items():
         inner = value if isinstance(value, dict) else {}

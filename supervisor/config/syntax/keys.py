@@ -4,8 +4,8 @@ Rules of this file:
 - A server's name is the first half of `server:tool` and of `server|uri`, so it holds neither `:` nor `|`, and it
   appears in URLs, log lines and file names, so it holds no `/`, no control character and nothing outside ASCII.
 - What other MCP clients write beside `command`, and what becomes of it here, is in the rows of
-  `supervisor/config/clients/keys.py`. A key that is neither there nor a field of `ServerConfig` is an error: a misspelt
-  key must not be ignored in silence.
+  `supervisor/config/clients/table.py`. A key that is neither there nor a field of `ServerConfig` is an error: a
+  misspelt key must not be ignored in silence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Any, Literal
 import msgspec
 from rapidfuzz import fuzz, process
 
-from supervisor.config.clients.keys import ClientKey, ClientKeys, Meaning, keys_by_name
+from supervisor.config.clients.client import ClientProgram
+from supervisor.config.clients.keys import ClientKey, Meaning
+from supervisor.config.clients.table import keys_by_name
 
 MILLISECONDS_FROM = 10_000
 """A `timeout` of at least this is milliseconds where nobody knows whose file it is in: Cline's largest in seconds is
@@ -127,7 +129,7 @@ def translate(
 
 
 def translate_entry(
-    members: Mapping[str, Any], ours: Collection[str], client: ClientKeys | None = None
+    members: Mapping[str, Any], ours: Collection[str], client: ClientProgram | None = None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what `translate` does for the entry of a server, with the values that are meant.
 
@@ -164,7 +166,7 @@ def translate_entry(
     return own, spelled
 
 
-def _foreign_members(members: Mapping[str, Any], client: ClientKeys | None) -> Iterator[tuple[str, ClientKey, Any]]:
+def _foreign_members(members: Mapping[str, Any], client: ClientProgram | None) -> Iterator[tuple[str, ClientKey, Any]]:
     """Yield the members that are keys of clients, with what they mean; of an object of times its members."""
     for name, value in members.items():
         key = meaning_of(name, client)
@@ -178,7 +180,7 @@ def _foreign_members(members: Mapping[str, Any], client: ClientKeys | None) -> I
             yield name, key, value
 
 
-def meaning_of(name: str, client: ClientKeys | None = None) -> ClientKey | None:
+def meaning_of(name: str, client: ClientProgram | None = None) -> ClientKey | None:
     """Return what a key is, to its client if that is known, else to whoever writes it and means something by it."""
     if client is not None and (key := client.find(name)) is not None:
         return key
@@ -189,7 +191,7 @@ def meaning_of(name: str, client: ClientKeys | None = None) -> ClientKey | None:
 _BY_NAME: Mapping[str, Mapping[str, ClientKey]] = keys_by_name()
 
 
-def in_seconds(value: Any, key: ClientKey, client: ClientKeys | None) -> Any:
+def in_seconds(value: Any, key: ClientKey, client: ClientProgram | None) -> Any:
     """Return a time in seconds; what is no number stays as it is."""
     if type(value) not in (int, float):
         return value

@@ -13,7 +13,7 @@ from _pytest.mark import ParameterSet
 from supervisor.clients.entries import Taken, take
 from supervisor.config import Configuration, parse
 from supervisor.config.clients.client import Machine
-from supervisor.config.clients.keys import KEYS, ClientKey
+from supervisor.config.clients.keys import ClientKey
 from supervisor.config.clients.table import CLIENTS, client_of_file
 from tests.supervisor.config.clients.test_table import BY_NAME
 
@@ -49,9 +49,9 @@ VALUES: Final[dict[str, Any]] = {
 def rows(fits: Callable[[ClientKey], bool]) -> list[ParameterSet]:
     return [
         pytest.param(name, key, id=f"{name}-{key.name}")
-        for name, client in KEYS.items()
+        for name, client in BY_NAME.items()
         for key in client.keys
-        if name != "others" and fits(key)
+        if fits(key)
     ]
 
 
@@ -138,10 +138,9 @@ def test_a_variable_that_is_null_is_not_passed_on() -> None:
 
 @pytest.mark.parametrize("name", [client.name for client in CLIENTS])
 def test_every_client_has_a_row_with_its_source(name: str) -> None:
-    row = KEYS[name]
+    row = BY_NAME[name]
     assert row.source.startswith("https://")
     assert len({key.name for key in row.keys}) == len(row.keys)
-    assert BY_NAME[name].title.startswith(row.title)
 
 
 @pytest.mark.parametrize("name", [client.name for client in CLIENTS])
