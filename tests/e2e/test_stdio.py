@@ -309,7 +309,7 @@ async def test_the_next_call_of_an_official_client_works_after_the_daemon_was_ki
         assert await client.hear() == {"text": "hello"}
         assert home.daemon != first
         with trio.fail_after(PATIENCE_S):
-            assert await client.process.wait() == 0
+            assert await client.process.wait() == 0, home.said.read_text()[-4000:]
     await ended(home.daemon)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -133,7 +134,9 @@ class Restarted(Forgetful):
 
     async def _answer(self, request: Request) -> bool:
         if request.method == "tools/call" and self.calls < 6:
-            request.message["params"]["arguments"]["s"] = 60
+            message = request.message
+            message["params"]["arguments"]["s"] = 60
+            request.body = json.dumps(message).encode()
         return await super()._answer(request)
 
     def _count(self) -> None:

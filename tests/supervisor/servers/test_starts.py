@@ -163,7 +163,7 @@ async def test_first_attempts_pass_those_again_and_find_a_place(autojump_clock: 
     async def hold(name: str, turn: Turn) -> None:
         async with gate.place(turn):
             entered.append(name)
-            await trio.sleep(20)
+            await trio.sleep(20 + len(entered))  # not together, as tasks run in any order
 
     async with trio.open_nursery() as nursery:
         for number in range(4):
