@@ -6,6 +6,8 @@ Rules:
   is for showing, sorting and searching. What may be called is the operator's decision, not this module's.
 - A declaration cannot make a tool look safer than its words do: `delete_all`, declared read-only, is `moderate`, needs
   confirmation, and has a finding.
+- What an operator's plugin declares stands in the place of what the server does: its tags and category select, its
+  hints judge. Words are the server's own, and so are the findings: they say what is wrong with what the server has.
 - Nothing here raises, whatever a server sends.
 Sources: MCP 2025-11-25, schema, `ToolAnnotations`; the inference rules are in `inference.py`, the findings' in
 `findings.py`, both in docs/reference/metadata.md.
@@ -108,9 +110,8 @@ _Declared = dict[str, Any]
 
 
 def describe(server: str, tool: Tool) -> Metadata:
-    """Return what is known of one tool by itself, as its server has it. Raises nothing."""
-    tool = tool.own or tool
-    declared = _declarations(tool)
+    """Return what is known of one tool by itself. Raises nothing."""
+    declared, tool = _declarations(tool), tool.own or tool
     suggested = inference.effects(tool.name, tool.description)
     hints, inferred = _hints(tool, declared, suggested)
     large = memoryview(tool.input_schema).nbytes > MAX_SCHEMA_BYTES
@@ -126,7 +127,7 @@ def describe(server: str, tool: Tool) -> Metadata:
         requires_confirmation=_confirmation(hints, suggested, declared),
         annotations=hints,
         inferred=(*inferred, *found_category[1], *found_complexity[1]),
-        findings=tuple(_findings(tool, declared, suggested, schema, large=large)),
+        findings=tuple(_findings(tool, _declarations(tool), suggested, schema, large=large)),
     )
     return replace(made, tags=_tags(made, declared))
 
@@ -144,11 +145,22 @@ class Judgement(NamedTuple):
 
 def judge(tool: Tool) -> Judgement:
     """Return what `describe` says of the safety of a tool, without the rest. Raises nothing."""
-    tool = tool.own or tool
-    declared = _declarations(tool)
+    declared, tool = _declarations(tool), tool.own or tool
     suggested = inference.effects(tool.name, tool.description)
     hints, _ = _hints(tool, declared, suggested)
     return Judgement(_safety(hints, suggested), _confirmation(hints, suggested, declared))
+
+
+class Traits(NamedTuple):
+    """What a tool is for, and how safe it seems. The default: nothing is known of it."""
+
+    category: str = inference.GENERAL
+    safety: Safety = "dangerous"
+
+
+def traits(server: str, tool: Tool) -> Traits:
+    """Return what `describe` says of these two, without the rest. Raises nothing."""
+    return Traits(_category(server, tool.own or tool, _declarations(tool))[0], judge(tool).safety)
 
 
 def describe_all(

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.protocol.wire import json
 from supervisor.plugins.questions import GivenAnswer, T, UserAnswer, UserQuestion
@@ -58,11 +59,17 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True):
-    """A tool as its server defines it: `text` is JSON, an object with `name`, `description`, `inputSchema` and more."""
+    """A tool as its server defines it: `text` is JSON, an object with `name`, `description`, `inputSchema` and more.
+
+    `category` and `safety` (`safe`, `moderate`, `dangerous`) are what the daemon takes it for, by what is declared and
+    by its words: a server that lies has lied here, too.
+    """
 
     server: str
     name: str
     text: bytes
+    category: str = "general"
+    safety: str = "dangerous"
 
     def decode(self) -> dict[str, Any]:
         """Return the definition as values. Raises `Undecodable`."""
@@ -70,9 +77,15 @@ class ToolDefinition(Struct, frozen=True, kw_only=True):
 
     def with_members(self, **members: Any) -> ToolDefinition:
         """Return the definition with other values of some members. Raises `Undecodable`."""
-        return ToolDefinition(
-            server=self.server, name=self.name, text=msgspec.json.encode({**self.decode(), **members})
-        )
+        return replace(self, text=msgspec.json.encode({**self.decode(), **members}))
+
+    def with_meta(self, **members: Any) -> ToolDefinition:
+        """Return the definition with other values of some members of its `_meta`. Raises `Undecodable`.
+
+        `tags` and `category` there select tools, `requiresConfirmation` and more count as if the server declared them.
+        """
+        meta = self.decode().get("_meta")
+        return self.with_members(_meta={**(meta if isinstance(meta, dict) else {}), **members})
 
 
 class DiscoveryFacts(Struct, frozen=True, kw_only=True):
@@ -88,8 +101,9 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 
     `user` is empty where nobody has to say who they are; `role` is `member`, `auditor` or `admin`. `teams` are
     those of the user, or the one that the token is for. `client` is what the program calls itself, which proves
-    nothing. `tool` is the server's own name of it. `arguments` is JSON, an object that has each key once. `answers` are
-    those to the plugin's own questions about this call, by their keys: see `answer`.
+    nothing. `tool` is the server's own name of it, `category` and `safety` are those of its `ToolDefinition`.
+    `arguments` is JSON, an object that has each key once. `answers` are those to the plugin's own questions about this
+    call, by their keys: see `answer`.
     """
 
     user: str
@@ -99,6 +113,8 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     server: str
     tool: str
     arguments: bytes
+    category: str = "general"
+    safety: str = "dangerous"
     answers: Mapping[str, GivenAnswer] = {}
 
     @property

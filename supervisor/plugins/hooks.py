@@ -15,9 +15,11 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec.structs import replace
 
 from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
+from actors.catalogue.metadata import traits
 from actors.catalogue.offer import Offer, Tool
 from actors.errors import CallRefused, ConfigError
 from actors.kit import Conditions, Feed
+from actors.kit.decoding import decode_in_thread
 from actors.registry.happening import Happening
 from supervisor.plugins.answers import (
     PluginQuestion,
@@ -163,26 +165,26 @@ class PluginTable:
 
     async def review(self, server: str, own: Offer) -> ToolChanges:
         """Return what plugins make of the tools that a server lists. Never raises. A checkpoint if any is asked."""
-        definitions = {
-            tool.name: ToolDefinition(server=server, name=tool.name, text=bytes(tool.definition)) for tool in own.tools
-        }
+        if not (plugins := self._of("transform_tool")):
+            return NO_CHANGES
+        left, tools = {tool.name: tool for tool in own.tools}, {tool.name: tool for tool in own.tools}
         changed: dict[str, Tool] = {}
         rejected: dict[str, str] = {}
         failed = False
-        for plugin in self._of("transform_tool"):
-            within_s, asked = self._settings.plugin_discovery_timeout_s, [*definitions.values()]
+        for plugin in plugins:
+            within_s, asked = self._settings.plugin_discovery_timeout_s, await _definitions(server, left)
             answers = await plugin.run_each("transform_tool", within_s, read_tool, asked) if asked else []
             for definition, answer in zip(asked, answers, strict=True):
                 name = definition.name
                 if isinstance(answer, Tool):
                     changed[name] = answer
-                    definitions[name] = replace(definition, text=bytes(answer.definition))
+                    left[name] = replace(answer, own=tools[name])
                 elif isinstance(answer, PluginFailed):
                     failed = True
                 if isinstance(answer, Rejection) or (isinstance(answer, PluginFailed) and plugin.guards):
                     why = answer.reason if isinstance(answer, Rejection) else f"{_GUARD} ({answer})"
                     rejected[name] = f"plugin {plugin.name}: {why}"
-                    definitions.pop(name)
+                    left.pop(name)
         if not (changed or rejected or failed):
             return NO_CHANGES
         kept = {name: tool for name, tool in changed.items() if name not in rejected}
@@ -264,6 +266,16 @@ class PluginTable:
     def _emit(self, type_: str, data: dict[str, Any]) -> None:
         if self.feed is not None:
             self.feed.append(Happening(type=type_, time=self._clock(), data=data))
+
+
+async def _definitions(server: str, tools: Mapping[str, Tool]) -> list[ToolDefinition]:
+    """Return tools as hooks are told of them, by their server's own names. A checkpoint."""
+
+    def define(name: str, tool: Tool) -> ToolDefinition:
+        category, safety = traits(server, tool)
+        return ToolDefinition(server=server, name=name, text=bytes(tool.definition), category=category, safety=safety)
+
+    return await decode_in_thread(lambda: [define(name, tool) for name, tool in tools.items()])
 
 
 async def _verdict(plugin: RunningPlugin, server: ServerFacts, within_s: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import trio
 
 from actors.catalogue.exposure import Exposure
-from actors.catalogue.metadata import Judgement, judge
+from actors.catalogue.metadata import Judgement, Traits, judge, traits
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import UnknownTool
@@ -35,7 +35,7 @@ class SafetyRules:
     def __init__(self, deployment: Latest[Deployment], catalogue: Latest[Catalogue]) -> None:
         self._deployment = deployment
         self._catalogue = catalogue
-        self._judged: dict[tuple[str, str], tuple[Tool, Judgement]] = {}
+        self._judged: dict[tuple[str, str], tuple[Tool, Judgement, Traits]] = {}
         self._people: tuple[People, dict[Principal, ConfirmRules]] = People(), {}
 
     def confirms(self, principal: Principal, server: str, tool: str) -> bool:
@@ -66,16 +66,23 @@ class SafetyRules:
         rules = self._deployment.value.rules_of(server_of(server))
         return rules.expose == "dangerous" or rules.exposes(self._judgement(server, tool))
 
+    def traits(self, server: str, tool: str) -> Traits:
+        """Return what a tool, by its server's own name for it, is taken for."""
+        return self._known(server, tool)[1]
+
     def _judgement(self, server: str, tool: str) -> Judgement:
+        return self._known(server, tool)[0]
+
+    def _known(self, server: str, tool: str) -> tuple[Judgement, Traits]:
         listed = self._tool(server, tool)
         if listed is None:
-            return UNKNOWN
+            return UNKNOWN, Traits()
         known = self._judged.get((server, tool))
         if known is None or known[0] is not listed:
             if len(self._judged) >= MAX_JUDGED:
                 self._judged.clear()
-            self._judged[server, tool] = known = (listed, judge(listed))
-        return known[1]
+            self._judged[server, tool] = known = (listed, judge(listed), traits(server_of(server), listed))
+        return known[1:]
 
     def _tool(self, server: str, tool: str) -> Tool | None:
         """Return a tool that clients are shown, by its server's own name for it."""

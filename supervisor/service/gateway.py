@@ -15,6 +15,7 @@ from typing import Any
 
 import trio
 
+from actors.catalogue.metadata import Traits
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.profiles import NO_PROFILE, ViewProfile
 from actors.catalogue.snapshot import Catalogue
@@ -122,7 +123,11 @@ class ServiceParts:
         confirmations = Confirmations(self.parking, self.bench, audit, consents or Consents(time.time))
         round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches, confirmations)
         asking = PluginQuestions(self.parking, deployment, elicitations, self.bench)
-        hooks = CallHooks(plugins or PluginTable(), deployment, self.bench, audit, asking)
+
+        def traits_of(principal: Principal, server: str, tool: str) -> Traits:
+            return safety.traits(self.launches.of(server, principal), tool)
+
+        hooks = CallHooks(plugins or PluginTable(), deployment, self.bench, audit, asking, traits_of)
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks)
         self.forward.meters = meters
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)

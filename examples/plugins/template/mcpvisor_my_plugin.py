@@ -25,6 +25,8 @@ class MyOptions(PluginOptions, frozen=True, kw_only=True):
     """Programs that servers may be started with; none: any."""
     prefix: Annotated[str, Meta(max_length=100)] = ""
     """What descriptions of tools begin with."""
+    tags: tuple[str, ...] = ()
+    """What tools are found by besides: `mcpvisor tools --tag` and `/api/tools`."""
     hide: tuple[str, ...] = ()
     """Names of tools that nobody sees."""
     max_items: Annotated[int, Meta(ge=1, le=1000)] = 100
@@ -47,8 +49,10 @@ class MyPlugin(Plugin[MyOptions]):
         """Change what clients see of a tool, or hide it. Its name stays."""
         if tool.name in self.options.hide:
             return Rejection("it is not for clients")
+        if self.options.tags:
+            tool = tool.with_meta(tags=[*self.options.tags])
         if not self.options.prefix:
-            return None
+            return tool
         description = tool.decode().get("description", "")
         return tool.with_members(description=f"{self.options.prefix}{description}")
 

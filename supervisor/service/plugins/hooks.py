@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from actors.catalogue.metadata import Traits
 from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import CallRefused, InvalidArguments, MalformedRequest
 from actors.kit import Latest
@@ -46,8 +47,11 @@ class CallHooks:
         bench: Workbench,
         audit: Audit,
         questions: PluginQuestions,
+        traits: Callable[[Principal, str, str], Traits] = lambda principal, server, tool: Traits(),
     ) -> None:
+        """`traits` are those of a server's tool, by its own name, as it is started for somebody."""
         self.table = table
+        self._traits = traits
         self._questions = questions
         self._deployment = deployment
         self._bench = bench
@@ -135,8 +139,17 @@ class CallHooks:
 
     def _call(self, client: Client, server: str, tool: str, arguments: bytes) -> ToolCall:
         user, role, teams = self._who(client.principal)
+        known = self._traits(client.principal, server, tool)
         return ToolCall(
-            user=user, role=role, teams=teams, client=client.name, server=server, tool=tool, arguments=arguments
+            user=user,
+            role=role,
+            teams=teams,
+            client=client.name,
+            server=server,
+            tool=tool,
+            arguments=arguments,
+            category=known.category,
+            safety=known.safety,
         )
 
     def _who(self, principal: Principal) -> tuple[str, str, frozenset[str]]:

@@ -60,6 +60,14 @@ class P(Plugin[O]):
 
 class G(P):
     guards = True
+
+class Labels(Plugin[PluginOptions]):
+    def transform_tool(self, tool):
+        told = tool.with_meta(category="billing", tags=[f"was-{tool.category}-{tool.safety}"])
+        return told.with_members(annotations={"destructiveHint": True}) if tool.name == "echo" else told
+
+    async def before_call(self, call):
+        return {"category": call.category, "safety": call.safety}
 """
 
 
@@ -71,7 +79,7 @@ def data(tmp_path: Path) -> Iterator[DataDir]:
 
 @pytest.fixture(autouse=True)
 def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install(tmp_path / "site", "plug_daemon", SOURCE, {"plain": "P", "guard": "G"})
+    install(tmp_path / "site", "plug_daemon", SOURCE, {"plain": "P", "guard": "G", "labels": "Labels"})
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     yield
     del sys.modules["plug_daemon"]
@@ -165,6 +173,22 @@ async def test_a_model_is_told_why_its_call_was_refused_and_finds_what_plugins_s
         assert failure(await shown.call("a:hang"))["data"]["type"] == "not_found"
         row = next(row for row in (await shown.status())["servers"] if row["server"] == "a")
         assert row["problems"] == ["tool 'hang' is hidden by plugin plain: not for clients"]
+
+
+async def test_what_a_plugin_says_of_a_tool_selects_it_and_decides_who_is_asked_as_what_a_server_says(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with world(tmp_path, data, labels={}) as shown:
+        for criteria, found in (
+            ("category=billing", ["a:echo", "a:hang", "a:refuse"]),
+            ("tags=was-general-moderate&safety=moderate", ["a:hang", "a:refuse"]),
+            ("safety=dangerous&requires_confirmation=false&destructive=true", ["a:echo"]),
+            ("category=general", []),
+        ):
+            rows = (await shown.client.get(f"/api/tools?servers=a&{criteria}")).json()["tools"]
+            assert [row["path"] for row in rows] == found, criteria
+        told = (await shown.call("a:echo"))["result"]["structuredContent"]
+        assert told == {"category": "billing", "safety": "dangerous"}
 
 
 async def test_an_error_of_a_server_reaches_nobody_but_through_the_plugins(tmp_path: Path, data: DataDir) -> None:
