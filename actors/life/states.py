@@ -59,7 +59,7 @@ class Timer(enum.StrEnum):
     RETRY = "retry"
     """The next process of a server that was given up and that nobody can find to call it."""
     DEADLINES = "deadlines"
-    """The earliest deadline of a call, whatever the state."""
+    """The earliest deadline of a call, or the moment from which one may be sent again, whatever the state."""
     LOOK = "look"
     """The age of the lists at which they are read again, whatever the state."""
 

@@ -191,6 +191,8 @@ class Conversation:
                 return self._follow(self._negotiation.on_failure(failure.reason))
             case "tools" | "resources" | "templates" | "prompts" as kind if self._listing is not None:
                 self._listing.lost = self._listing.lost or (failure.reason if failure.faulty else "")
+                if failure.too_often:
+                    self._listing.again_s = max(self._listing.again_s or 0.0, failure.retry_after_s or 0.0)
                 return self._listing.take(kind, b"", failure.reason)
             case "listen" | "other listen" as tag:
                 return self._subscription.on_end(failure, tag)

@@ -88,15 +88,16 @@ class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """How a walk ended. `missing`: lists that could not be had to their end; `problems` say why, for operators.
 
-    `circular`: lists that were, but whose pages go on with nothing new. `lost`: why a page did not
-    arrive, empty if all did. `failure`: why the list of tools could not be had, empty if it was, or as far as there is
-    room for it.
+    `circular`: lists that were, but whose pages go on with nothing new. `lost`: why a page did not arrive, empty if all
+    did. `again_s`: a list was asked for too often, and may be in so many seconds; None if none was. `failure`: why the
+    list of tools could not be had, empty if it was, or as far as there is room for it.
     """
 
     missing: frozenset[Kind] = frozenset()
     circular: frozenset[Kind] = frozenset()
     problems: tuple[str, ...] = ()
     lost: str = ""
+    again_s: float | None = None
     failure: str = ""
 
 
@@ -117,6 +118,7 @@ class ListWalk:
         self._arrived: set[Kind] = set()
         self._failure = ""
         self.lost = ""
+        self.again_s: float | None = None
 
     @property
     def done(self) -> bool:
@@ -193,6 +195,7 @@ class ListWalk:
             circular=frozenset(self._circular),
             problems=tuple(self._problems),
             lost=self.lost,
+            again_s=self.again_s,
             failure=self._failure,
         )
 

@@ -55,7 +55,8 @@ class Performer:
         breakers = CallBreakers(server.name, name, all_of_launch, shared.observer)
         gate = ApprovalGate(name, shared.keeper, lists)
         state_loss = StateLoss(settings, lambda: server.journal.note(LEARNED))
-        calls = Calls(name, settings, server.hide, lists.mirrors_of, gate, breakers, state_loss)
+        jitter = server.restarts.jitter
+        calls = Calls(name, settings, server.hide, lists.mirrors_of, gate, breakers, state_loss, jitter)
         handover = Handover(name, calls, orders)
         self.context = context = ServerContext(
             server=server,

@@ -137,8 +137,8 @@ class Traffic:
         self.watch_deadlines()
 
     def watch_deadlines(self) -> None:
-        if (deadline := self._calls.next_deadline()) is not None:
-            self._context.timers.start_by(Timer.DEADLINES, deadline)
+        if (moment := self._calls.next_moment()) is not None:
+            self._context.timers.start_by(Timer.DEADLINES, moment)
 
     def abandon(self, call: int, reason: str) -> None:
         link = self._processes.link
@@ -167,6 +167,7 @@ class Traffic:
             self._dialogue.on_call_end(link)
             if isinstance(fact, CallLost):
                 self._on_lost(fact.failure)
+                self.watch_deadlines()
             elif outdated and self._course.life.serving:
                 self._discovery.on_changed(link)
             elif outdated:

@@ -90,7 +90,7 @@ class _Behind:
         while data := await self.peer._stdout.read():
             for text in data.splitlines():
                 if (to := self._to(json.loads(text))) is not None:
-                    with suppress(trio.BrokenResourceError):  # whoever asked is gone meanwhile
+                    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # whoever asked is gone, or cut
                         await to.send(text)
 
     def _to(self, message: dict[str, Any]) -> trio.MemorySendChannel[bytes] | None:

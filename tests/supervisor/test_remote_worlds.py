@@ -188,6 +188,21 @@ async def calls_at_once(tmp_path: Path, data: DataDir, forgetful: RemoteServer) 
     return answers, {name: (row["state"], row["breakers"]) for name, row in status_now.items()}
 
 
+class Limited(RemoteServer):
+    """Takes none of the first calls, and says so by an answer to the request with the status of who asks too often."""
+
+    refused = 0
+
+    async def _answer(self, request: Request) -> bool:
+        if request.method == "tools/call" and self.refused < CALLS + CALLS // 2:
+            self.refused += 1
+            error = {"code": -32000, "message": "Rate limit exceeded"}
+            body = {"jsonrpc": "2.0", "id": request.message["id"], "error": error}
+            await request.respond(429, json.dumps(body).encode())
+            return True
+        return await super()._answer(request)
+
+
 CALLS: Final = 24
 READY: Final[dict[str, Any]] = {"forgets": ("ready", []), "healthy": ("ready", [])}
 
@@ -209,6 +224,17 @@ async def test_calls_that_a_server_loses_together_open_no_breaker_and_the_others
     lost = [each["structuredContent"]["error"]["code"] for each in answers if each.get("isError")]
     assert lost == [-31502] * 6
     assert states == READY
+
+
+async def test_calls_at_once_that_a_server_refuses_as_they_come_too_often_all_succeed_later(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.server.calls.call._SPREAD_S", 0.05)
+    fake = FakeServer(tools=[tool("sleep")])
+    answers, states = await calls_at_once(tmp_path, data, Limited(fake.serve))
+    assert [each for each in answers if each.get("isError")] == []
+    assert states == READY
+    assert fake.count("tools/call") == CALLS
 
 
 async def test_a_server_that_was_started_again_is_used_again_however_it_says_that_it_knows_no_session(

@@ -92,8 +92,8 @@ class DrivenTask:
             return CallLost(self._call, failure)
         if self._missed or failure.cause == "expired":
             return CallLost(self._call, replace(failure, cause="crashed", sent=True))
-        self._missed = True
-        return self._pause(DEFAULT_PACE_S)
+        self._missed = not failure.too_often
+        return self._pause(max(DEFAULT_PACE_S, failure.retry_after_s or 0.0))
 
     def due(self) -> None:
         if self._step == "wait":

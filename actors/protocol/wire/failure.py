@@ -20,7 +20,7 @@ OUTAGES: Final = frozenset[Cause]({"unavailable", "overloaded", "crashed"})
 GONE: Final = frozenset[Cause]({"unavailable", "crashed"})
 """After these a server that was there may be away altogether."""
 FAULTS: Final = GONE | {"protocol"}
-"""After these a request was not answered. Who is busy, wants a login or refuses has answered."""
+"""After these a request was not answered. Who is busy, says when it is back, wants a login or refuses has answered."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,12 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def faulty(self) -> bool:
         """Whether the server, or the way there, failed; see `FAULTS`."""
-        return self.cause in FAULTS and not self.login
+        return self.cause in FAULTS and not self.login and not self.retry_after_s
+
+    @property
+    def too_often(self) -> bool:
+        """Whether it came too often, and nothing of it was done: it may be made again, later (RFC 6585, 4)."""
+        return self.cause == "overloaded" and not self.sent
 
     @property
     def bars(self) -> bool:

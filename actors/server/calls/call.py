@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import msgspec
@@ -19,6 +20,10 @@ MAX_UNREACHED: Final = 3
 """So often a call that found nobody at a server that lives is sent again."""
 MAX_STALE: Final = 2
 """So often a call is sent again that was refused, as its session may not have been known any more."""
+MAX_PUT_OFF: Final = 4
+"""So often a call is sent again that came too often."""
+_SPREAD_S: Final = 1.0
+"""Within this time, doubled with each refusal, calls that came too often are sent again, as others wait beside them."""
 _WORTH_S: Final = 1.0
 """By less than this no deadline is moved: a server may tell of progress a thousand times a second."""
 
@@ -32,8 +37,9 @@ class Call(msgspec.Struct, eq=False):
     stream to the server, once it was sent, before which it waited for `waited_s`. `woke`: the server was not up when it
     came.
     `unreached`: how often it found nobody who could have carried it out, `stale`: how often it was refused, though
-    maybe only for its session, by the present incarnation, `stale_in`. `refused`: its headers were not those that the
-    server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
+    maybe only for its session, by the present incarnation, `stale_in`. `put_off`: how often it came too often, and
+    `not_before`: when it may be sent again. `refused`: its headers were not those that the server wants, whose list may
+    have changed, so it waits for that to be read; `mirrors` as they were.
     """
 
     number: int
@@ -55,6 +61,8 @@ class Call(msgspec.Struct, eq=False):
     unreached: int = 0
     stale: int = 0
     stale_in: str = ""
+    put_off: int = 0
+    not_before: float = -math.inf
     refused: RemoteError | None = None
     mirrors: tuple[Mirror, ...] | None = None
 
@@ -79,6 +87,21 @@ class Call(msgspec.Struct, eq=False):
         self.stale += failure.stale
         again = (failure.unreached and self.unreached <= MAX_UNREACHED) or (failure.stale and self.stale <= MAX_STALE)
         return failure.cause == "expired" or again
+
+    def put_off_by(self, failure: Failure, now: float, jitter: float) -> bool:
+        """Say whether it is sent again later, as it came too often, and note when. `jitter` is in 0..1.
+
+        Not before the server says, and not where that is after the deadline: its client knows that better at once.
+        """
+        if not failure.too_often or self.put_off >= MAX_PUT_OFF:
+            return False
+        spread_s = _SPREAD_S * 2.0**self.put_off
+        earliest = now + max(failure.retry_after_s or 0.0, spread_s)
+        if earliest >= self.deadline:
+            return False
+        self.put_off += 1
+        self.not_before = earliest + min(spread_s, (self.deadline - earliest) / 2) * jitter
+        return True
 
     def is_outdated(self, error: ErrorObject, era: Era) -> bool:
         """Say whether it is refused for its headers, for the first time (MCP 2026-07-28, streamable-http)."""

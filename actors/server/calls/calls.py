@@ -51,8 +51,8 @@ class Calls:
     """All calls of one server. `last_activity` is the moment a call came or ended, in seconds of the trio clock.
 
     `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last, `gate`
-    which of them may be called. `breakers` are told how calls end, `state_loss` who answers them. `waiting` are those
-    to be sent, by number, the oldest first.
+    which of them may be called. `breakers` are told how calls end, `state_loss` who answers them. `jitter` returns a
+    number in 0..1. `waiting` are those to be sent, by number, the oldest first.
     """
 
     def __init__(
@@ -64,8 +64,10 @@ class Calls:
         gate: ApprovalGate,
         breakers: CallBreakers,
         state_loss: StateLoss,
+        jitter: Callable[[], float],
     ) -> None:
         self._server = server
+        self._jitter = jitter
         self.state_loss = state_loss
         self.last_activity = 0.0
         self._hide = hide
@@ -139,7 +141,7 @@ class Calls:
         first.
         """
         limit += self._count_streams()
-        while self.waiting and len(self._in_flight) < limit and (call := self.turns.next()) is not None:
+        while self.waiting and len(self._in_flight) < limit and (call := self.turns.next(now)) is not None:
             number, wanted = call.number, not call.reply.settled
             if wanted and (mark := place(call.size)) is None:
                 return
@@ -152,7 +154,8 @@ class Calls:
     def settle(self, fact: CallEnd, link: Link, now: float) -> bool:
         """Give a call its answer; one that nobody waits for is dropped.
 
-        Return whether it waits instead until the lists are read: see `on_listed`.
+        Return whether it waits instead until the lists are read: see `on_listed`. One that came too often waits for its
+        time, in its old place: the next `next_moment` may be that.
         """
         call = self.take(fact.tag)
         if call is None:
@@ -182,6 +185,9 @@ class Calls:
             case CallLost(failure=failure) if call.may_wait(failure, link.run):
                 self.window.lose(failure)
                 self._queue.add_again([call])
+            case CallLost(failure=failure) if call.put_off_by(failure, now, self._jitter()):
+                self._queue.add_again([call])
+                self._deadlines.note(call.not_before, call.number, self.open)
             case CallLost(failure=failure):
                 self.fail(call, loss_error(self._server, failure, self._hide))
                 if failure.faulty and not self._lost_with_others(call, failure, now):
@@ -344,7 +350,8 @@ class Calls:
 
     # Deadlines ------------------------------------------------------------------------------------------------------
 
-    def next_deadline(self) -> float | None:
+    def next_moment(self) -> float | None:
+        """Return when the next deadline passes, or the next call may be sent again that came too often."""
         return self._deadlines.next()
 
     def time_out(self, now: float, link: Link | None, delay: Delay) -> bool:
@@ -353,9 +360,11 @@ class Calls:
         `delay` is for those that were not. Return whether the server said nothing at all during one of them.
         """
         silent = False
-        while (deadline := self.next_deadline()) is not None and deadline <= now:
+        while (moment := self.next_moment()) is not None and moment <= now:
             number = self._deadlines.pop()
             call = self._in_flight.get(number) or self.waiting[number]
+            if call.deadline > now:  # it may be sent again, and whoever calls sends what waits
+                continue
             took_s = None if call.sent_at is None else now - call.began
             turn = self.turns.reason(call, now)
             late = late_error(call.message, took_s, delay.or_else(READ_AGAIN if self.gate.shut else ""))

@@ -43,7 +43,8 @@ class CallQueue:
 
 
 class Deadlines:
-    """Moments by the number of a call, the earliest first, of all calls in flight or waiting, by their numbers.
+    """Moments by the number of a call, the earliest first, of all calls in flight or waiting, by their numbers: when
+    they have to be answered, and when those that came too often may be sent again.
 
     One that moved, or whose call has ended, is passed over.
     """
@@ -55,7 +56,7 @@ class Deadlines:
 
     def _counts(self, moment: float, number: int) -> bool:
         call = self._in_flight.get(number) or self._waiting.get(number)
-        return call is not None and call.deadline == moment
+        return call is not None and moment in (call.deadline, call.not_before)
 
     def note(self, moment: float, number: int, open_calls: int) -> None:
         if len(self._heap) > _SLACK + 2 * open_calls:
@@ -64,7 +65,7 @@ class Deadlines:
         heapq.heappush(self._heap, (moment, number))
 
     def next(self) -> float | None:
-        """Return the earliest deadline; forgets what does not count before it."""
+        """Return the earliest moment; forgets what does not count before it."""
         while self._heap and not self._counts(*self._heap[0]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

@@ -64,9 +64,12 @@ class CallTurns:
     def taken(self) -> bool:
         return bool(self._held) or any(each.calls_left for each in self._suspected.values())
 
-    def next(self) -> Call | None:
-        """Return the call to be sent now; None if there is none, or all have to wait: for another one, or the lists."""
-        waiting: Iterable[Call] = self._gate.let_through(self._waiting.values())
+    def next(self, now: float) -> Call | None:
+        """Return the call to be sent now; None if there is none, or all have to wait: for another one, the lists, or as
+        they came too often.
+        """
+        through = self._gate.let_through(self._waiting.values())
+        waiting = (call for call in through if call.not_before <= now)
         if (self._held or self._suspected) and self._blocker():
             waiting = (call for call in waiting if not self._apply_to(call))
         if len(self._waiting) < 2:

@@ -38,7 +38,8 @@ LATE = "its lists could not be read in time"
 class Discovery:
     """The walks over the lists of one server.
 
-    `looking`: the server was woken only to have its lists read, and had so many calls before that.
+    `looking`: the server was woken only to have its lists read, and had so many calls before that. `_put_off`: so often
+    in a row it was asked for them too often.
     """
 
     def __init__(self, context: ServerContext, lists: Lists, processes: Processes) -> None:
@@ -50,7 +51,7 @@ class Discovery:
         self._processes = processes
         self.looking: int | None = None
         self.counted = ReadingCount(partial(context.shared.observer.on_reading, context.server.name))
-        self._walk = 0
+        self._walk = self._put_off = 0
         self._draft = Draft(LIST_LIMITS, None)
         self._trial = Trial()
         self._reading: set[trio.CancelScope] = set()
@@ -227,6 +228,12 @@ class Discovery:
         if not self._lists.owed:
             self._context.calls.on_listed()
         self._course.step(Discovered(link.number))
+        if listed.again_s is None:
+            self._put_off = 0
+        elif self._course.life.serving:
+            self._put_off += 1
+            pause_s = max(listed.again_s, self._context.server.restarts.pause_s(self._put_off))
+            self._timers.start_by(Timer.RELIST, now + pause_s)
         if self._settled(link):
             self._course.step(Sleep())
 

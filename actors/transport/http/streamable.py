@@ -57,6 +57,9 @@ _RETRY_S = (1.0, 60.0)
 _OF_OTHERS = (400, 404, 405)
 """How who does not know Streamable HTTP answers `initialize` (MCP 2025-11-25, "Backwards Compatibility")."""
 
+_OF_WHOEVER_ASKS = (401, 429)
+"""They say something of whoever asks, whatever is asked: no body is the answer to a request."""
+
 _UNHEARD = Failure(id=b"", cause="crashed", reason="its stream was away, and what it told meanwhile is not repeated")
 _TOO_LONG = (
     f"the arguments that it wants in headers, too, have over {MAX_MIRRORED_CHARS} characters there: shorten them"
@@ -167,7 +170,8 @@ class StreamableHttp:
         minted = session_of(response.headers.get(SESSION))
         if minted and not self._session:  # a server that opens one for whatever comes first
             self._nursery.start_soon(self._site.share.run, self._site.forget, head_of_session("", minted))
-        body = await whole(response, MAX_ERROR_BYTES, self._site.share) if kind == JSON and status != 401 else b""
+        told = kind == JSON and status not in _OF_WHOEVER_ASKS
+        body = await whole(response, MAX_ERROR_BYTES, self._site.share) if told else b""
         code = error_for(body, message.id) if body else None
         if status == 404 and self._session and code != codes.METHOD_NOT_FOUND:
             return expiry(message.id)

@@ -34,7 +34,7 @@ ANA, BEN = Principal("user:ana"), Principal("user:ben")
 def calls_of_server(name: str = "s", settings: ServerSettings = DEFAULT) -> Calls:
     gate = ApprovalGate(name, TRUSTING, Lists(name, settings, None, lambda: False))
     breakers = CallBreakers(name, name, Breakers(settings, lambda: 0.5), NO_OBSERVER)
-    return Calls(name, settings, str, lambda _: (), gate, breakers, StateLoss(settings, lambda: None))
+    return Calls(name, settings, str, lambda _: (), gate, breakers, StateLoss(settings, lambda: None), lambda: 0.5)
 
 
 def time_out(calls: Calls, now: float) -> None:
@@ -128,14 +128,14 @@ def test_deadlines_fail_by_whether_the_call_was_sent() -> None:
     calls = calls_of_server()
     sent, waiting, later = admit(calls), admit(calls, deadline_s=30), admit(calls, deadline_s=500)
     list(calls.sendable(1, 0.0, anything))
-    assert calls.next_deadline() == 30
+    assert calls.next_moment() == 30
     time_out(calls, 30)
     assert (error_of(waiting).kind, error_of(waiting).outcome) == ("starting", "not_sent")
     assert not sent.reply.settled
     time_out(calls, 60)
     assert (error_of(sent).kind, error_of(sent).outcome) == ("timeout", "unknown")
     assert not later.reply.settled
-    assert (calls.next_deadline(), calls.in_flight, len(calls.waiting)) == (500, 0, 1)
+    assert (calls.next_moment(), calls.in_flight, len(calls.waiting)) == (500, 0, 1)
 
 
 def test_a_call_whose_client_went_away_keeps_its_place_until_its_deadline() -> None:
@@ -143,9 +143,9 @@ def test_a_call_whose_client_went_away_keeps_its_place_until_its_deadline() -> N
     call = admit(calls)
     list(calls.sendable(1, 0.0, anything))
     call.reply.abandon()
-    assert calls.next_deadline() == 60
+    assert calls.next_moment() == 60
     time_out(calls, 60)
-    assert (calls.in_flight, calls.failures, calls.next_deadline()) == (0, 0, None)
+    assert (calls.in_flight, calls.failures, calls.next_moment()) == (0, 0, None)
 
 
 @pytest.mark.parametrize("sent", [True, False])
@@ -155,7 +155,7 @@ def test_a_dropped_call_is_forgotten(sent: bool) -> None:
     if sent:
         list(calls.sendable(1, 0.0, anything))
     assert calls.drop(call.number) is sent
-    assert (calls.in_flight, len(calls.waiting), calls.next_deadline()) == (0, 0, None)
+    assert (calls.in_flight, len(calls.waiting), calls.next_moment()) == (0, 0, None)
 
 
 def test_settled_calls_do_not_pile_up_behind_an_old_one() -> None:
@@ -167,7 +167,7 @@ def test_settled_calls_do_not_pile_up_behind_an_old_one() -> None:
         list(calls.sendable(2, 0.0, anything))
         calls.take(call.number)
     assert len(calls._deadlines._heap) < 200
-    assert calls.next_deadline() == 60
+    assert calls.next_moment() == 60
 
 
 @given(
@@ -196,7 +196,7 @@ def test_each_call_settles_and_nothing_is_left(steps: list[tuple[str, int]]) -> 
                 calls.fail_in_flight("exit", 0.0)
             case "expire":
                 time_out(calls, now)
-        deadline = calls.next_deadline()
+        deadline = calls.next_moment()
         assert (deadline is None) == (calls.open == 0)
     time_out(calls, now + 1000)
     assert calls.open == 0
