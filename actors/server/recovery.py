@@ -24,7 +24,7 @@ from actors.life.policy import RestartLog
 from actors.life.states import Down, Life, State, Timer
 from actors.messages import Activity
 from actors.server.calls.calls import Calls
-from actors.server.calls.errors import Delay
+from actors.server.calls.errors import Delay, down_error, log_hint, when_again
 from actors.server.operators.handover import Handover
 from actors.server.operators.orders import Orders
 from actors.server.process.seat import Seat
@@ -171,7 +171,7 @@ class Recovery:
             return Delay(*DELAYS[activity], scarce=activity == "waiting for room")
         if wait is None:
             return Delay("", STARTING_RETRY_S)
-        return Delay(f": {life.reason}; {self._when(wait)}", wait, life.scarce)
+        return Delay(f": {life.reason}; {when_again(wait, self.next_start_s())}", wait, life.scarce)
 
     def fail_waiting(self, life: Life, reason: str) -> None:
         def error() -> SupervisorError:
@@ -192,19 +192,11 @@ class Recovery:
         return ShuttingDown(f"server {self._server!r} {what}", server=self._server)
 
     def starting_error(self, life: Life) -> ServerStarting | Starved:
-        wait = self.call_retry_s(life) or 0.0
+        wait, left = self.call_retry_s(life) or 0.0, self.next_start_s()
         if life.scarce:
-            text = f"server {self._server!r} cannot be started now: {life.reason}; {self._when(wait)}"
+            text = f"server {self._server!r} cannot be started now: {life.reason}; {when_again(wait, left)}"
             return Starved(text, server=self._server, outcome="not_sent", retry_after_s=wait)
-        what = "did not start" if life.away_s is None else "is away"
-        text = f"server {self._server!r} {what}: {life.reason}; {self._when(wait)}"
-        return ServerStarting(text, server=self._server, retry_after_s=wait)
-
-    def _when(self, wait_s: float) -> str:
-        """Say when a server is tried again: by itself, or by a call where that may be sooner."""
-        left = self.next_start_s()
-        by_itself = left is not None and left <= wait_s + 0.5  # to the second that is said
-        return f"it is tried again in {wait_s:.0f} s" if by_itself else f"a call tries it again after {wait_s:.0f} s"
+        return down_error(self._server, life.reason, wait, left, away=life.away_s is not None)
 
     def unavailable_error(self, life: Life) -> ServerGaveUp | LoginRequired:
         reason = life.reason
@@ -212,7 +204,7 @@ class Recovery:
             return LoginRequired(f"server {self._server!r} wants a login: {reason}", server=self._server)
         wait = self.call_retry_s(life) or 0.0
         text = (
-            f"server {self._server!r} is not available: {reason}; {self._when(wait)}, "
-            f"`mcpvisor restart {self._server}` at once"
+            f"server {self._server!r} is not available: {reason}; {when_again(wait, self.next_start_s())}, "
+            f"`mcpvisor restart {self._server}` at once; {log_hint(self._server)}"
         )
         return ServerGaveUp(text, server=self._server, retry_after_s=wait)

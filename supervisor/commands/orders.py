@@ -28,7 +28,6 @@ HELP = {
     "enable": "Switch each SERVER on that was switched off with `disable`.",
     "disable": "Switch each SERVER off until `enable`. No call starts it, and its tools are hidden.",
 }
-BAD_GATEWAY = 502
 _EXIT = "Exit 1 if any of them did not do it."
 
 
@@ -81,8 +80,6 @@ def _show(answers: Answers) -> None:
             click.echo(plain(answer["message"]).plain)
             continue
         say(f"Error: {plain(error['message']).plain}")
-        if error["code"] == BAD_GATEWAY:
-            say(f"What it wrote: mcpvisor logs {plain(answer['server']).plain}")
 
 
 restart, wake, sleep, refresh, enable, disable = map(_command, HELP)

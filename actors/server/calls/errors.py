@@ -118,6 +118,24 @@ class Delay(msgspec.Struct, frozen=True):
         return self if self.why or not why else msgspec.structs.replace(self, why=why)
 
 
+def log_hint(server: str) -> str:
+    return f"`mcpvisor logs {server}` shows what it says"
+
+
+def when_again(wait_s: float, next_start_s: float | None) -> str:
+    """Say when a server is tried again: by itself, in `next_start_s`, or by a call where that may be sooner."""
+    by_itself = next_start_s is not None and next_start_s <= wait_s + 0.5  # to the second that is said
+    return f"it is tried again in {wait_s:.0f} s" if by_itself else f"a call tries it again after {wait_s:.0f} s"
+
+
+def down_error(
+    server: str, reason: str, wait_s: float, next_start_s: float | None, *, away: bool = False
+) -> ServerStarting:
+    """Return the error for a server that failed, or is away, and that a call may find up again in `wait_s`."""
+    text = f"server {server!r} {'is away' if away else 'did not start'}: {reason}; {when_again(wait_s, next_start_s)}"
+    return ServerStarting(f"{text}; {log_hint(server)}", server=server, retry_after_s=wait_s)
+
+
 def late_error(message: CallServer, took_s: float | None, delay: Delay) -> SupervisorError:
     """Return the error for a call whose deadline passed, after so many seconds; None: it was not sent, by `delay`."""
     server, limit = message.server, message.deadline_s

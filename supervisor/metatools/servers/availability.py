@@ -15,6 +15,7 @@ from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.listing import METHODS
+from actors.server.calls.errors import down_error, log_hint
 from actors.server.recovery import DELAYS, STARTING_RETRY_S
 from supervisor.metatools.texts import clean
 
@@ -46,11 +47,11 @@ def missing_values_error(server: str, missing: tuple[str, ...], why: str) -> Val
 def late(server: str, status: ServerStatus | None, now: float) -> ServerStarting:
     """Return the error for a server that did not come up in time. `now` is a moment of the trio clock."""
     if status is not None and (wait := respawn_after_s(status, now)) is not None:
-        text = f"server {server!r} failed to start: {_reason(status)}; it is started again in {wait:.0f} s"
-        return ServerStarting(f"{text}; {advice(server)}", server=server, retry_after_s=wait)
+        left = None if status.next_start is None else status.next_start - now
+        return down_error(server, _reason(status), wait, left, away=status.down == "offline")
     activity = status.activity if status is not None else None
     why, wait = DELAYS[activity] if activity is not None else ("", STARTING_RETRY_S)
-    text = f"server {server!r} is being discovered for the first time and is not ready yet{why}; {advice(server)}"
+    text = f"server {server!r} is being discovered for the first time and is not ready yet{why}; {log_hint(server)}"
     return ServerStarting(text, server=server, retry_after_s=wait)
 
 
@@ -90,10 +91,6 @@ def _why(breaker: OpenBreaker) -> str:
 def respawn_after_s(status: ServerStatus | None, now: float) -> float | None:
     """Return in how many seconds a server that failed is started again; None if it is not, or has not failed."""
     return retry_after_s(status, now) if status is not None and status.state is State.RESPAWNING else None
-
-
-def advice(server: str) -> str:
-    return f"`mcpvisor logs {server}` shows what it says"
 
 
 def is_coming(status: ServerStatus | None) -> bool:

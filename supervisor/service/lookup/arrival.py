@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import trio
 
-from actors.errors import ServerGaveUp, SupervisorError, UnknownServer
+from actors.errors import SupervisorError, UnknownServer
 from actors.kit import Address
 from actors.messages import WakeServer
 from actors.principal import Principal
 from actors.router import Message as RouterMessage
-from supervisor.metatools.servers.availability import advice, late, refusal, respawn_after_s
+from supervisor.metatools.servers.availability import late, refusal, respawn_after_s
 from supervisor.service.lookup.visible import Visible
 
 
@@ -56,9 +56,6 @@ class Arrival:
                 await self._router.ask(WakeServer(server=server, principal=principal))
             except UnknownServer:  # at the start, and after a crash of its actor, there is none for a moment
                 await self._visible.wait_for_report(seen)
-            except ServerGaveUp as error:
-                text = f"{error.message}; {advice(server)}"
-                raise ServerGaveUp(text, server=server, retry_after_s=error.retry_after_s) from None
             else:
                 return
 

@@ -15,8 +15,8 @@ from actors.life.states import State
 from actors.messages import Refreshed, RefreshServer
 from actors.principal import Principal
 from actors.router import Message as RouterMessage
+from actors.server.calls.errors import log_hint
 from actors.server.recovery import STARTING_RETRY_S
-from supervisor.metatools.servers.availability import advice
 from supervisor.metatools.texts import clean
 from supervisor.service.lookup.visible import Visible
 
@@ -66,7 +66,7 @@ class Looks:
             await self._visible.listing(principal, server, reading.refreshed.added)
         if waiting.cancelled_caught:
             text = f"server {server!r} is not ready yet: whether it has a tool {clean(tool[:100])!r} is not known"
-            raise ServerStarting(f"{text}; {advice(server)}", server=server, retry_after_s=STARTING_RETRY_S)
+            raise ServerStarting(f"{text}; {log_hint(server)}", server=server, retry_after_s=STARTING_RETRY_S)
 
     async def _read(self, server: str, tool: str, principal: Principal) -> _Reading:
         reading = self._under_way[server] = _Reading()

@@ -27,7 +27,7 @@ def status(state: State, **more: Any) -> ServerStatus:
         (status(State.SPAWNING, activity="waiting for room"), "too little memory, or too few descriptors", 5.0),
         (
             status(State.RESPAWNING, next_start=107.0, retry_at=107.0, reason="exit code 1"),
-            "exit code 1; it is started again in 7",
+            "did not start: exit code 1; it is tried again in 7 s; `mcpvisor logs s`",
             7.0,
         ),
     ],

@@ -133,7 +133,7 @@ async def test_a_call_of_a_server_that_failed_says_why_and_when_and_the_next_one
     async with late(fake, policy) as (found, nursery):
         error = failure(await Started(nursery, call(found)).result())
         assert (error["data"]["type"], error["data"]["retry_after_ms"]) == ("starting", 5_000)
-        assert "did not start: exit code 1; a call tries it again after 5 s" in error["message"]
+        assert "did not start: exit code 1; a call tries it again after 5 s; `mcpvisor logs late`" in error["message"]
         assert (trio.current_time(), fake.starts) == (0.0, 1)
         fake.exits_at = None
         asked = Started(nursery, call(found))
