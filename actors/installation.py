@@ -8,9 +8,9 @@ once, wakes them, or waits for a start that is due within moments.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
-from actors.life.states import State
+from actors.life.states import Down, State
 from actors.messages import ServerStatus
 
 InstallationStatus = Literal[
@@ -27,6 +27,8 @@ InstallationStatus = Literal[
     "requires_reauth",
     "permanently_failed",
 ]
+DOWN: Final[frozenset[str | None]] = frozenset(get_args(Down))
+"""The words for a server that failed and is not back."""
 DISABLED: Final = "disabled"
 PER_USER: Final = "per_user"
 _ON_ITS_WAY: Final[dict[State, InstallationStatus]] = {

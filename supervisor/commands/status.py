@@ -16,7 +16,7 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from actors.installation import DISABLED, PER_USER, shown
+from actors.installation import DISABLED, DOWN, PER_USER, shown
 from supervisor.commands.common import (
     STATE_STYLES,
     below,
@@ -256,7 +256,7 @@ def attention(servers: list[Row]) -> Iterator[Text]:
     barred = [row for row in servers if shown(row) == "requires_reauth"]
     if barred:
         yield _advise("wants a login", barred, "`mcpvisor login SERVER`")
-    troubled = [row for row in servers if shown(row) in ("offline", "error", "permanently_failed")]
+    troubled = [row for row in servers if shown(row) in DOWN]
     misconfigured = [row for row in troubled if row.get("wanted") == "stopped"]
     failing = [row for row in troubled if row.get("wanted") != "stopped"]
     failing += [row for row in servers if shown(row) not in _RANKS and row.get("last_error")]

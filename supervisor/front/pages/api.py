@@ -18,7 +18,7 @@ from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
-from actors.installation import DISABLED
+from actors.installation import DISABLED, DOWN, installation_status
 from actors.kit import Degraded, Feed, Latest
 from actors.launch import is_own, server_of
 from actors.life.states import State
@@ -211,9 +211,9 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     """Ready: the index is built and every server was tried once. Those that fail hold nothing up."""
     statuses = view.reports()
     known = view.visible_catalogue().entries
-    failing = sorted(name for name, status in statuses.items() if _fails(status, name in known))
-    coming = (name for name, status in statuses.items() if status.state is not State.STOPPED)
-    discovering = sorted(name for name in coming if name not in known and name not in failing)
+    words = {name: installation_status(status, listed=name in known) for name, status in statuses.items()}
+    failed = sorted(name for name, word in words.items() if word in DOWN)
+    discovering = sorted(name for name, status in statuses.items() if name not in known and _is_untried(status))
     reason = ""
     if view.closing.is_set():
         reason = "the daemon is shutting down"
@@ -221,16 +221,16 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
         reason = "the catalogue of earlier runs is being read"
     elif discovering:
         reason = f"{len(discovering)} servers are being discovered for the first time"
-    body = {"ready": not reason, "servers": len(statuses), "discovering": discovering, "failed": failing}
+    body = {"ready": not reason, "servers": len(statuses), "discovering": discovering, "failed": failed}
     if not REQUESTER.get().person.may("auditor"):
         body = {"ready": not reason}
         reason = reason and "servers are being tried for the first time, or the daemon ends"
     return ({**body, "reason": reason} if reason else body), not reason
 
 
-def _fails(status: ServerStatus, known: bool) -> bool:
-    down = status.state in (State.FAILED, State.RESPAWNING)
-    return down or (not known and (status.restarts > 0 or status.last_error is not None))
+def _is_untried(status: ServerStatus) -> bool:
+    over = status.state in (State.FAILED, State.RESPAWNING, State.STOPPED)
+    return not over and status.restarts == 0 and status.last_error is None
 
 
 async def server_row(view: View, server: str) -> dict[str, Any]:

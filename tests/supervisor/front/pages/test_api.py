@@ -137,15 +137,21 @@ async def test_readiness_waits_for_the_index_and_the_first_discovery(shown: View
 
 @pytest.mark.case("D25")
 async def test_readiness_names_the_failing_and_does_not_wait_for_them() -> None:
-    statuses = (status("a", State.FAILED), status("b", State.RESPAWNING), status("c", State.SPAWNING))
+    statuses = (
+        status("a", State.FAILED, down="permanently_failed"),
+        status("b", State.RESPAWNING, down="error"),
+        status("c", State.SPAWNING),
+        status("d", State.RESPAWNING, last_error="a failure that is mended at once"),
+        status("e", State.FAILED, requires_reauth=True),
+    )
     async with pages(view(*statuses, entries=(entry("c", "x"),))) as server:
         found = await page(server, "/readyz")
-        assert found == {"ready": True, "servers": 3, "discovering": [], "failed": ["a", "b"]}
+        assert found == {"ready": True, "servers": 5, "discovering": [], "failed": ["a", "b"]}
 
 
 @pytest.mark.parametrize("state", [State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.DRAINING])
 async def test_a_bad_server_that_is_tried_again_and_again_does_not_hold_up_readiness(state: State) -> None:
-    bad = status("bad", state, restarts=2, last_error="it died")
+    bad = status("bad", state, restarts=2, last_error="it died", down="error")
     async with pages(view(bad, status("good"), entries=(entry("good", "x"),))) as server:
         found = await page(server, "/readyz")
         assert found == {"ready": True, "servers": 2, "discovering": [], "failed": ["bad"]}
