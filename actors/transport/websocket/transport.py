@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,11 +16,10 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import BytesMessage, Pong, TextMessage
 
 from actors.errors import SpawnFailed
-from actors.kit.decoding import decode_in_thread
 from actors.kit.fairness.share import LoopShare, share_of
+from actors.kit.gathered import Gathered
 from actors.kit.nursery import background
 from actors.kit.want import first_of
-from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.border import Border
 from actors.transport.http.client.tls import trusted_certificates
 from actors.transport.http.client.verdict import UnforeseenAnswer, of_status, why
@@ -29,7 +27,7 @@ from actors.transport.http.remote import HttpLimits, Remote, server_of
 from actors.transport.websocket.connection import Meter, SocketConnection
 
 SUBPROTOCOL = "mcp"
-READ_BYTES = 64 * 1024
+READ_BYTES = 256 * 1024
 """A read costs about as much whatever it brings; frames are taken apart one by one, in turns."""
 _OVERHEAD = 2
 """So many times the largest message may come without one being complete: frames may be small."""
@@ -144,15 +142,14 @@ class _SharedSocket(WebSocketConnection):
     def __init__(self, share: LoopShare, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self._share = share
-        self._body = bytearray()
+        self._body = Gathered()
 
     async def _handle_message_event(self, event: BytesMessage | TextMessage) -> None:
         await self._share.turn()
-        self._body += event.data.encode() if isinstance(event, TextMessage) else event.data
-        if len(self._body) > self._max_message_size or event.message_finished:
-            body, self._body = self._body, bytearray()
-            data = bytes(body) if len(body) < LARGE_BYTES else await decode_in_thread(partial(bytes, body))
-            await super()._handle_message_event(BytesMessage(data, True, True))
+        self._body.add(event.data.encode() if isinstance(event, TextMessage) else bytes(event.data))
+        if self._body.size > self._max_message_size or event.message_finished:
+            body, self._body = self._body, Gathered()
+            await super()._handle_message_event(BytesMessage(await body.whole(), True, True))
 
     async def _handle_pong_event(self, event: Pong) -> None:
         await self._share.turn()

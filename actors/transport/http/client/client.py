@@ -17,9 +17,12 @@ from httpcore2 import AsyncHTTP11Connection, RemoteProtocolError
 
 from actors.errors import SpawnFailed
 from actors.transport.http.client.proxies import EnvironmentProxy, proxy_for
+from actors.transport.http.head import EVENTS, media_type
 
 READ_BYTES: Final = 8 * 1024
-BODY_READ_BYTES: Final = 64 * 1024
+STREAM_READ_BYTES: Final = 64 * 1024
+"""Of an event stream, where that may be thousands of events."""
+BODY_READ_BYTES: Final = 256 * 1024
 """A read costs about as much whatever it brings, and what follows a head is not parsed in one go."""
 MAX_HEAD_BYTES: Final = 16 * 1024
 """What is not whole at that size is refused; so is a line of chunks, and what follows the last of them."""
@@ -59,7 +62,7 @@ def _unusable(proxy: EnvironmentProxy, error: Exception) -> str:
 
 async def _receive_in_bounds(self: AsyncHTTP11Connection, *args: Any, **named: Any) -> Any:
     in_body = self._h11_state.their_state is h11.SEND_BODY
-    self.READ_NUM_BYTES = BODY_READ_BYTES if in_body else READ_BYTES
+    self.READ_NUM_BYTES = getattr(self, "_body_read_bytes", BODY_READ_BYTES) if in_body else READ_BYTES
     event = await _receive_event(self, *args, **named)
     if isinstance(event, h11.InformationalResponse):
         count = getattr(self, "_interim", 0) + 1
@@ -68,6 +71,9 @@ async def _receive_in_bounds(self: AsyncHTTP11Connection, *args: Any, **named: A
         self._interim = count  # type: ignore[attr-defined]  # an attribute of ours
     elif isinstance(event, h11.Response):
         self._interim = 0  # type: ignore[attr-defined]  # the same
+        kind = dict(event.headers).get(b"content-type", b"").decode("latin-1")
+        read_bytes = STREAM_READ_BYTES if media_type(kind) == EVENTS else BODY_READ_BYTES
+        self._body_read_bytes = read_bytes  # type: ignore[attr-defined]  # the same
     return event
 
 

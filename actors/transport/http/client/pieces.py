@@ -21,14 +21,13 @@ import trio
 
 from actors.kit.decoding import decode_in_thread
 from actors.kit.fairness.share import LoopShare
+from actors.kit.gathered import LONG_BYTES, Gathered
 from actors.transport.http.client.client import BODY_READ_BYTES
 from actors.transport.http.client.event_reader import EventReader, StreamEvent
 from actors.transport.http.head import ENCODING, EVENTS, media_type
 
 PIECE_BYTES = 8 * 1024
 """Of an event stream, whose lines may have one byte each; of a body as much as one read brings."""
-_LONG_BYTES = 4 * 1024 * 1024
-"""A body from that size on is copied in a thread: below, that takes a millisecond, and the way to one as much."""
 _GZIP = zlib.MAX_WBITS | 16
 APART_S = (0.01, 0.05)
 """Between two visits to a stream that says much, at least and at most: an answer after it is late by two at most."""
@@ -201,15 +200,15 @@ async def events(
 
 async def whole(response: httpx2.Response, limit: int, share: LoopShare) -> bytes | None:
     """Return a body; None for one over the limit, of which no more is read."""
-    body = bytearray()
+    body = Gathered()
     async with _reading(response, share, BODY_READ_BYTES) as pieces:
         async for piece in pieces:
-            body += piece
-            if len(body) > limit:
+            body.add(piece)
+            if body.size > limit:
                 return None
-    return await frozen(body)
+    return await body.whole()
 
 
 async def frozen(body: bytes | bytearray) -> bytes:
     """Return bytes that were gathered. A checkpoint if they are many."""
-    return bytes(body) if len(body) < _LONG_BYTES else await decode_in_thread(partial(bytes, body))
+    return bytes(body) if len(body) < LONG_BYTES else await decode_in_thread(partial(bytes, body))
