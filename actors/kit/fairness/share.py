@@ -3,7 +3,7 @@
 The loop of trio runs whatever can run once in each of its passes. A server with twenty connections has twenty tasks
 that read, so a turn of two milliseconds each would be forty in every pass, and an answer to somebody else takes a dozen
 passes. So the tasks of a server have one turn together in several passes: when it is used up, all of them wait until
-these are over. Where nobody else has anything to do, they cost next to nothing.
+these are over, or until nobody else has anything to do.
 
 Beside that each task has a little of its own, about what an honest call computes: else sixteen calls at once would
 wait for each other through dozens of passes. It is used up once, so a server that does its worst gains nothing by it
@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import trio
@@ -33,6 +33,8 @@ ALL_OWN_S: Final = 0.010
 """How long all tasks of a server may compute in one turn of what each has of its own."""
 PASSES: Final = 8
 """In so many passes of the loop a server has one turn; a task that waits for its socket lets them pass, too."""
+IDLE_PASSES: Final = 2
+"""So many passes in which nobody else has anything to do end a rest. In one a task may stand behind who looks."""
 LONGEST_REST_S: Final = 1.0
 """A task goes on after that, however many wait before it: it may have been cancelled meanwhile."""
 
@@ -45,6 +47,31 @@ class _Passes(trio.abc.Instrument):
 
     def before_io_wait(self, timeout: float) -> None:
         self.count += 1
+
+
+class _Others(trio.abc.Instrument):
+    """Sees for a block whether any task but the present one goes on."""
+
+    def __init__(self) -> None:
+        self._task = trio.lowlevel.current_task()
+        self._seen = False
+        self._idle = 0
+
+    def __enter__(self) -> Self:
+        trio.lowlevel.add_instrument(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        trio.lowlevel.remove_instrument(self)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._seen |= task is not self._task
+
+    async def idle(self) -> bool:
+        """Let others go on; say whether there were none for `IDLE_PASSES`. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        self._idle, self._seen = 0 if self._seen else self._idle + 1, False
+        return self._idle >= IDLE_PASSES
 
 
 class LoopShare:
@@ -69,7 +96,7 @@ class LoopShare:
         """Say whether the turn is over, and no other one has begun."""
         since = self._ended if self._spent >= TURN_S else self._first
         if self._passes.count - since >= PASSES:
-            self._first, self._spent, self._own_spent = self._passes.count, 0.0, 0.0
+            self._renew()
         return self._spent >= TURN_S
 
     def begin(self) -> None:
@@ -91,8 +118,13 @@ class LoopShare:
         """Wait for the next turn, in a line with the other tasks of the server."""
         with trio.move_on_after(LONGEST_REST_S, shield=True):
             async with self._line:
-                while self.over():
-                    await trio.lowlevel.checkpoint()
+                with _Others() as others:
+                    while self.over():
+                        if await others.idle():
+                            self._renew()
+
+    def _renew(self) -> None:
+        self._first, self._spent, self._own_spent = self._passes.count, 0.0, 0.0
 
 
 async def _whole(work: Callable[..., Awaitable[T]], args: tuple[Any, ...], named: dict[str, Any]) -> T:

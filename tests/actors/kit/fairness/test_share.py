@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.kit.fairness import share as module
-from actors.kit.fairness.share import ALL_OWN_S, OWN_S, PASSES, TURN_S, LoopShare, share_of
+from actors.kit.fairness.share import ALL_OWN_S, IDLE_PASSES, OWN_S, PASSES, TURN_S, LoopShare, pass_counter, share_of
 
 
 class Clock:
@@ -56,6 +56,20 @@ async def test_others_have_their_passes_between_two_turns_however_many_tasks_a_s
     later = turns[tasks:]  # each has begun once before it could be told to wait
     assert len(later) == 4 * tasks
     assert all(after - before >= PASSES - 1 for before, after in pairwise(later))
+
+
+async def test_where_nobody_else_has_anything_to_do_the_next_turn_comes_soon(clock: Clock) -> None:
+    share, count = LoopShare(), pass_counter()
+    turns: list[int] = []
+
+    async def reading() -> None:
+        for _ in range(5):
+            clock.now += 2 * TURN_S
+            turns.append(count())
+            await share.turn()
+
+    await share.run(reading)
+    assert {after - before for before, after in pairwise(turns)} <= set(range(IDLE_PASSES, PASSES - 3))
 
 
 async def test_who_computes_little_never_waits(clock: Clock) -> None:
