@@ -5,6 +5,7 @@ Rules of this file:
   ranks, spellings and copies of an index are of all that is in it, and no mask takes that out.
 - A realm counts its own revisions by one: a gap would tell of what others see. Each begins elsewhere, as a session may
   come from one into another, whose revisions it must not take for those that it knows.
+- A tool that plugins hide from somebody is as if there were none of its name: it is in no index of theirs either.
 - An index is joined when it is searched first. Realms are many, and few are searched.
 """
 
@@ -17,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Revisions
-from actors.catalogue.offer import Offer
+from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import KINDS, Catalogue, Entry, compare_entries
 from actors.search.documents.index import Index
 from actors.search.documents.segment import Segment
@@ -31,14 +32,34 @@ _COMMON: Final = ("entries", "index", "indexed", "names")
 """What of a catalogue is not of launches that not all share; another revision is one of another of these."""
 
 
+class Hidden(msgspec.Struct, frozen=True):
+    """Which of the `tools` of a server plugins hide from somebody, by the names that clients see, and `why`.
+
+    `failed`: a plugin gave no answer for some, which are hidden, so it is worth asking again.
+    """
+
+    tools: tuple[Tool, ...]
+    why: Mapping[str, str]
+    failed: bool = False
+
+    def apply(self, entry: Entry) -> Entry:
+        """Return an entry without what is hidden; also where nothing is, it shows what plugins were asked about."""
+        shown = tuple(tool for tool in entry.offer.tools if tool.name not in self.why)
+        return replace(entry.with_tools(shown), concealed=self.why)
+
+
 class RealmView(msgspec.Struct, frozen=True):
-    """What is seen of a catalogue, the `whole`, by those who have these servers. `joined`: it can be searched."""
+    """What is seen of a catalogue, the `whole`, by those who have these servers. `joined`: it can be searched.
+
+    `hidden` is what they do not see of servers, where plugins were asked.
+    """
 
     servers: frozenset[str]
     whole: Catalogue
     seen: Catalogue
     joined: bool = False
     launches: Launches = {}
+    hidden: Mapping[str, Hidden] = {}
 
 
 def narrow(
@@ -47,6 +68,7 @@ def narrow(
     before: RealmView | None = None,
     first: int = 0,
     launches: Launches = NO_LAUNCHES,
+    hidden: Mapping[str, Hidden] = {},
 ) -> RealmView:
     """Return what is seen of a catalogue; `before` is what was seen last, maybe of other servers.
 
@@ -55,7 +77,12 @@ def narrow(
     known = before.seen.entries if before is not None else {}
     entries = entries_of(whole, servers, launches)
     old = entries_of(before.whole, before.servers, before.launches) if before is not None else {}
-    fresh = {name: entry for name, entry in entries.items() if name not in known or old.get(name) is not entry}
+    hid = before.hidden if before is not None else {}
+    fresh = {
+        name: hidden[name].apply(entry) if name in hidden else entry
+        for name, entry in entries.items()
+        if name not in known or old.get(name) is not entry or hid.get(name) is not hidden.get(name)
+    }
     seen = replace(
         whole,
         entries={name: fresh.get(name) or known[name] for name in entries},
@@ -66,7 +93,7 @@ def narrow(
     )
     beginning = Catalogue(revision=first, revisions=Revisions(*(first for _ in KINDS)), index=Index.empty())
     seen = _count(seen, fresh, before.seen if before is not None else beginning)
-    view = RealmView(servers, whole, seen, launches=launches)
+    view = RealmView(servers, whole, seen, launches=launches, hidden=hidden)
     return join(view, before) if before is not None and before.joined else view
 
 
@@ -99,8 +126,9 @@ def join(view: RealmView, before: RealmView | None = None) -> RealmView:
 
 
 def drop(view: RealmView) -> RealmView:
-    """Return the realm without its index."""
-    return replace(view, seen=replace(view.seen, index=Index.empty(), indexed=False), joined=False)
+    """Return the realm without its index, and without what was made for it alone."""
+    entries = {name: replace(entry) if entry.concealed else entry for name, entry in view.seen.entries.items()}
+    return replace(view, seen=replace(view.seen, entries=entries, index=Index.empty(), indexed=False), joined=False)
 
 
 def concerns(view: RealmView, now: Catalogue) -> bool:
@@ -136,7 +164,8 @@ def _segments(whole: Catalogue, view: RealmView) -> dict[str, Segment]:
         if own is not None:
             same = segment is not None and shared is not None and _says_the_same(own.offer, shared.offer)
             usual[server] = segment if segment is not None and same else own.segment
-    return usual
+    concealing = {name: entry for name, entry in view.seen.entries.items() if entry.concealed}
+    return {**usual, **{name: entry.segment for name, entry in concealing.items()}}
 
 
 def _says_the_same(one: Offer, other: Offer) -> bool:

@@ -33,7 +33,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     `offer` is what clients see of its `own` by `changes` (of plugins) and `rules`. `renamed`: names that tools had
     before, or have at the server itself, and those of now. `revisions` are those of the catalogue at which each list of
     this server changed last. `narrowed`: it has some of its tools only, see `with_tools`; `hidden` are those of the
-    others that are above the safety level that clients are shown. `standing` says which tools wait for approval, by the
+    others that are above the safety level that clients are shown, `concealed` those that plugins hide from whoever sees
+    this, with the reason. `standing` says which tools wait for approval, by the
     server's own names; those that are `held` are not in `offer`, and here by the names that clients would see.
     `described`: what its operator says that it is for.
     """
@@ -52,6 +53,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     revisions: Revisions = Revisions()
     narrowed: bool = False
     hidden: frozenset[str] = frozenset()
+    concealed: Mapping[str, str] = {}
     standing: Standing = TRUSTED
     held: Mapping[str, Reason] = {}
     described: str = ""
@@ -133,12 +135,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return not tools or {tool.name for tool in self.own.tools}.issuperset(tools)
 
     @property
-    def hidden_tools(self) -> tuple[str, ...]:
-        """The tools that the server has and nobody sees, by the server's own names."""
+    def hidden_tools(self) -> Mapping[str, str]:
+        """The tools that the server has and nobody sees, by the server's own names, and those that whoever sees this
+        does not, by the names that others see; each with the reason.
+        """
         if not self.rules and not self.changes:
-            return ()
+            return self.concealed
         seen = self.by_own_name.keys() | self.standing.hold.keys()
-        return tuple(tool.name for tool in self.own.tools if tool.name not in seen)
+        unseen = (tool.name for tool in self.own.tools if tool.name not in seen)
+        return {**dict.fromkeys(unseen, "hidden from clients"), **self.concealed}
 
     def with_counts(self, counts: dict[str, int], *, exact: bool) -> Entry:
         """Return the entry with its token counts; those of tools that are shown as they are hold for the server's."""

@@ -97,16 +97,28 @@ class OwnLaunch(Struct, frozen=True):
     why: str = ""
 
 
+class Viewer(Struct, frozen=True, kw_only=True):
+    """Who is to see tools. `user` is empty where nobody has to say who they are. `teams` are those of the user, or the
+    one that the token is for; `profile` is that of the address, empty for none.
+    """
+
+    user: str = ""
+    role: Role = "member"
+    teams: frozenset[str] = frozenset()
+    profile: str = ""
+
+
 class Rights(Struct, frozen=True):
     """What decides which servers somebody has: teams that have any, and the user if any server is for that one.
 
-    People with equal rights see the same.
+    People with equal rights see the same. Where plugins hide tools by who it is, that is the `viewer`.
     """
 
     teams: frozenset[str] = frozenset()
     user: str = ""
     launches: frozenset[OwnLaunch] = frozenset()
     """Servers that are started for them otherwise than for all."""
+    viewer: Viewer | None = None
 
 
 class People(Struct, frozen=True, kw_only=True):
@@ -130,18 +142,17 @@ class People(Struct, frozen=True, kw_only=True):
         known = self.users.get(user)
         if not user or (self.users and known is None):
             return None
-        teams = self.teams_of(user)
-        if team:
-            if self.teams and team not in teams:
-                return None
-            teams = frozenset((team,))
+        if team and self.teams and team not in self.teams_of(user):
+            return None
+        teams = self.teams_of(user, team)
         having = {name for name, each in self.teams.items() if each.servers}
         rights = Rights(teams & having, user if user in named else "")
         allowed = role if known is None else ROLES[min(ROLES.index(role), ROLES.index(known.role))]
         return Person(user=user, role=allowed, rights=rights, team=team)
 
-    def teams_of(self, user: str) -> frozenset[str]:
-        return frozenset(name for name, each in self.teams.items() if user in each.members)
+    def teams_of(self, user: str, team: str = "") -> frozenset[str]:
+        """Return the teams of a user, with a token for one `team` that one alone."""
+        return frozenset((team,) if team else (name for name, each in self.teams.items() if user in each.members))
 
     def confirm_rules(self, user: str) -> ConfirmRules:
         """Return what a user has to say yes to: the strictest level and all patterns of the user and the user's teams.

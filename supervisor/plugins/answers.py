@@ -33,7 +33,7 @@ class UnusableAnswer(ValueError):
 
 
 def read_verdict(value: Any) -> Rejection | None:
-    """Read the answer of `before_discovery`."""
+    """Read the answer of `before_discovery` and `hide_tool`."""
     return value if value is None else _rejection(value)
 
 

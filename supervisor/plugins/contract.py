@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.protocol.wire import json
+from supervisor.identity.people import Viewer as Viewer
 from supervisor.plugins.questions import GivenAnswer, T, UserAnswer, UserQuestion
 
 
@@ -167,6 +168,12 @@ class Plugin(Generic[O]):
     def after_discovery(self, discovery: DiscoveryFacts) -> Awaitable[None] | None:
         """Hear what came out of a discovery."""
         raise NotImplementedError(discovery)
+
+    def hide_tool(self, tool: ToolDefinition, viewer: Viewer) -> Rejection | Awaitable[Rejection | None] | None:
+        """Say why somebody neither sees nor calls a tool, by what is given alone: the answer is kept as long as that is
+        the same. Only a plugin that guards may have it, since whoever it cannot judge must see nothing.
+        """
+        raise NotImplementedError(tool, viewer)
 
     def before_call(self, call: ToolCall) -> BeforeCall | Awaitable[BeforeCall]:
         """Return other arguments for a call, None to leave them, why it is refused, which the model is told, or a

@@ -2,7 +2,7 @@
 
 - A server, a tool, a call or a result passes through the plugins one after the other. The first that says no decides.
 - Where a plugin gives no answer, it is as if there were no such plugin. If it guards, the answer is no: the server does
-  not start, the tool is not seen, the call is not made, the result is not passed on.
+  not start, the tool is not seen, the call is not made, the result is not passed on. What hides tools has to guard.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
 from actors.catalogue.metadata import traits
 from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.realms import Hidden
 from actors.errors import CallRefused, ConfigError
 from actors.kit import Conditions, Feed
 from actors.kit.decoding import decode_in_thread
@@ -29,7 +30,7 @@ from supervisor.plugins.answers import (
     read_tool,
     read_verdict,
 )
-from supervisor.plugins.contract import DiscoveryFacts, Rejection, ServerFacts, ToolCall, ToolDefinition
+from supervisor.plugins.contract import DiscoveryFacts, Rejection, ServerFacts, ToolCall, ToolDefinition, Viewer
 from supervisor.plugins.loading import find, make
 from supervisor.plugins.questions import GivenAnswer
 from supervisor.plugins.running import PluginFailed, PluginStatus, RunningPlugin
@@ -87,7 +88,7 @@ class _NoLimits:
 class PluginTable:
     """The plugins that are in force; see `use`. `feed` is told what happens, once it is there.
 
-    `on_calls` and `on_results`: any plugin looks at calls, or at their results.
+    `on_calls` and `on_results`: any plugin looks at calls, or at their results. `hiding` are those that hide tools.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time, conditions: Conditions | None = None) -> None:
@@ -100,6 +101,7 @@ class PluginTable:
         self._after_call: tuple[RunningPlugin, ...] = ()
         self._on_tools: tuple[RunningPlugin, ...] = ()
         self.on_calls = self.on_results = False
+        self.hiding: tuple[RunningPlugin, ...] = ()
 
     def prepare(
         self, options: Mapping[str, Mapping[str, Any]], places: Mapping[str, tuple[str, int]], threads: int
@@ -132,6 +134,7 @@ class PluginTable:
                 self._conditions.end(_condition(gone.name, hook))
         self._plugins = tuple(plugins)
         self._before_call, self._after_call = self._of("before_call"), self._of("after_call")
+        self.hiding = self._of("hide_tool")
         self._on_tools = tuple(each for each in plugins if each.hooks & {"transform_tool", "after_discovery"})
         self.on_calls, self.on_results = bool(self._before_call or self._after_call), bool(self._after_call)
 
@@ -172,7 +175,8 @@ class PluginTable:
         rejected: dict[str, str] = {}
         failed = False
         for plugin in plugins:
-            within_s, asked = self._settings.plugin_discovery_timeout_s, await _definitions(server, left)
+            within_s = self._settings.plugin_discovery_timeout_s
+            asked = await _definitions([(server, name, tool) for name, tool in left.items()])
             answers = await plugin.run_each("transform_tool", within_s, read_tool, asked) if asked else []
             for definition, answer in zip(asked, answers, strict=True):
                 name = definition.name
@@ -196,6 +200,29 @@ class PluginTable:
         facts = DiscoveryFacts(server=server, tools=tools, rejected=dict(changes.rejected))
         for plugin in self._of("after_discovery"):
             await plugin.run_each("after_discovery", self._settings.plugin_discovery_timeout_s, _read_nothing, [facts])
+
+    # Who sees what ---------------------------------------------------------------------------------------------------
+
+    async def hidden(self, viewer: Viewer, tools: Mapping[str, tuple[Tool, ...]]) -> dict[str, Hidden]:
+        """Return which tools of servers, as clients see them, plugins hide from somebody.
+
+        Never raises. A checkpoint.
+        """
+        why: dict[str, dict[str, str]] = {server: {} for server in tools}
+        failed = set[str]()
+        left = [(server, tool) for server, listed in tools.items() for tool in listed]
+        for plugin in self.hiding:
+            asked = await _definitions([(server, (tool.own or tool).name, tool) for server, tool in left])
+            within_s = self._settings.plugin_discovery_timeout_s
+            answers = await plugin.run_each("hide_tool", within_s, _read_verdict, asked, viewer) if asked else []
+            for (server, tool), answer in zip(left, answers, strict=True):
+                if isinstance(answer, PluginFailed):
+                    failed.add(server)
+                if answer is not None:
+                    reason = answer.reason if isinstance(answer, Rejection) else f"{_GUARD} ({answer})"
+                    why[server][tool.name] = f"hidden by plugin {plugin.name}: {reason}"
+            left = [(server, tool) for server, tool in left if tool.name not in why[server]]
+        return {server: Hidden(listed, why[server], server in failed) for server, listed in tools.items()}
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
@@ -268,14 +295,14 @@ class PluginTable:
             self.feed.append(Happening(type=type_, time=self._clock(), data=data))
 
 
-async def _definitions(server: str, tools: Mapping[str, Tool]) -> list[ToolDefinition]:
-    """Return tools as hooks are told of them, by their server's own names. A checkpoint."""
+async def _definitions(tools: Sequence[tuple[str, str, Tool]]) -> list[ToolDefinition]:
+    """Return tools as hooks are told of them, by their servers and those own names of them. A checkpoint."""
 
-    def define(name: str, tool: Tool) -> ToolDefinition:
+    def define(server: str, name: str, tool: Tool) -> ToolDefinition:
         category, safety = traits(server, tool)
         return ToolDefinition(server=server, name=name, text=bytes(tool.definition), category=category, safety=safety)
 
-    return await decode_in_thread(lambda: [define(name, tool) for name, tool in tools.items()])
+    return await decode_in_thread(lambda: [define(*each) for each in tools])
 
 
 async def _verdict(plugin: RunningPlugin, server: ServerFacts, within_s: float) -> str:
@@ -294,6 +321,11 @@ def _refusal(call: ToolCall, plugin: RunningPlugin, text: str, **more: Any) -> C
 def _read_nothing(value: Any, facts: DiscoveryFacts) -> None:
     del facts
     read_nothing(value)
+
+
+def _read_verdict(value: Any, tool: ToolDefinition) -> Rejection | None:
+    del tool
+    return read_verdict(value)
 
 
 def _condition(name: str, hook: str) -> str:

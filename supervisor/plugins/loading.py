@@ -26,6 +26,7 @@ HOOKS: Final = {
         Plugin.before_discovery,
         Plugin.transform_tool,
         Plugin.after_discovery,
+        Plugin.hide_tool,
         Plugin.before_call,
         Plugin.after_call,
     )
@@ -99,6 +100,8 @@ def _fault(loaded: Any) -> str:
         return "has options_type that is not derived from PluginOptions"
     if loaded.guards not in (True, False):
         return "has guards that is neither True nor False"
+    if loaded.hide_tool is not Plugin.hide_tool and not loaded.guards:
+        return "hides tools, and does not guard: it needs guards = True"
     wrong = [hook for hook in HOOKS if not inspect.isfunction(getattr(loaded, hook))]
     return f"has {', '.join(wrong)}, which is no function" if wrong else ""
 

@@ -123,15 +123,14 @@ class RunningPlugin:
         return answers[0]
 
     async def run_each(
-        self, hook: str, within_s: float, check: Callable[[Any, Any], T], items: Sequence[Any]
+        self, hook: str, within_s: float, check: Callable[[Any, Any], T], items: Sequence[Any], *more: Any
     ) -> list[T | PluginFailed]:
-        """Return what a hook answers to each item, within one deadline for all. `check` is given the item, too. Never
-        raises, but counts one failure if any failed.
+        """Return what a hook answers to each item, and `more`, within one deadline for all. `check` is given the item,
+        too. Never raises, but counts one failure if any failed.
         """
+        given = [(item, *more) for item in items]
         try:
-            return await self._run(
-                hook, within_s, lambda value, given: check(value, *given), [(item,) for item in items], True
-            )
+            return await self._run(hook, within_s, lambda value, each: check(value, each[0]), given, True)
         except PluginFailed as error:
             return [error] * len(items)
 

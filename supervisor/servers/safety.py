@@ -94,12 +94,20 @@ class SafetyRules:
 class WithheldTool(UnknownTool):
     """A rule of the operator hides a tool from clients. They are told nothing else; the audit is."""
 
-    def __init__(self, message: str, server: str, tool: str, details: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        server: str,
+        tool: str,
+        details: Mapping[str, Any] | None = None,
+        why: str = "hidden from clients",
+    ) -> None:
         super().__init__(message, server=server, details=details)
         self.tool = tool
+        self._why = why
 
     def record(self, audit: Audit) -> None:
-        audit.tally("tool.refuse", f"{self.server}:{self.tool}", outcome="refused", detail="hidden from clients")
+        audit.tally("tool.refuse", f"{self.server}:{self.tool}", outcome="refused", detail=self._why)
 
 
 def exposure_error(server: str, tool: str) -> UnknownTool:

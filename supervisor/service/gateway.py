@@ -127,7 +127,8 @@ class ServiceParts:
         def traits_of(principal: Principal, server: str, tool: str) -> Traits:
             return safety.traits(self.launches.of(server, principal), tool)
 
-        hooks = CallHooks(plugins or PluginTable(), deployment, self.bench, audit, asking, traits_of)
+        self.plugins = plugins or PluginTable()
+        hooks = CallHooks(self.plugins, deployment, self.bench, audit, asking, traits_of)
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks)
         self.forward.meters = meters
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)

@@ -12,12 +12,13 @@ import pytest
 import trio
 from msgspec.structs import replace
 
+from actors.catalogue.offer import Tool
 from actors.errors import CallRefused
 from supervisor.commands.status import list_plugins
 from supervisor.config import Configuration, Settings, load
 from supervisor.plugins import questions
 from supervisor.plugins.answers import PluginQuestion
-from supervisor.plugins.contract import Plugin
+from supervisor.plugins.contract import Plugin, Viewer
 from supervisor.plugins.hooks import Nobody, PluginTable
 from supervisor.plugins.loading import HOOKS
 from supervisor.plugins.questions import GivenAnswer, QuestionInput
@@ -26,7 +27,7 @@ from tests.fakes.plugins import install, install_example
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "plugins.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "reference" / "plugins.md").read_text(encoding="utf-8")
-MODULE, ASKING, TRIAL = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+MODULE, HIDING, ASKING, TRIAL = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 STATUS, TOLD = re.findall(r"```text\n(.*?)\n```", GUIDE, re.DOTALL)
 
 
@@ -126,6 +127,14 @@ async def test_the_plugin_of_the_guide_that_asks_passes_the_answer_on(
     else:
         assert (await table.before_call(call, asker)).arguments == sent
     assert b"Why is this mail needed?" in bytes(asker.asked["reason"].params)
+
+
+async def test_the_plugin_of_the_guide_that_hides_goes_by_who_asks(tmp_path: Path) -> None:
+    install(tmp_path, "office_careful", HIDING, {"careful": "Careful"})
+    table, drop = PluginTable(), Tool(name="drop_table")
+    table.use(table.prepare({"careful": {}}, {}, 1), Settings())
+    for viewer, sees in ((Viewer(user="ann"), False), (Viewer(role="admin"), True)):
+        assert (not (await table.hidden(viewer, {"db": (drop,)}))["db"].why) is sees
 
 
 def test_every_kind_of_question_has_its_row() -> None:

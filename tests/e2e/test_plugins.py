@@ -101,7 +101,7 @@ async def test_a_call_of_a_guarded_daemon_is_recorded_and_status_shows_the_plugi
                 "name": "access",
                 "version": "mcpvisor-example-access 1.0.0",
                 "guards": True,
-                "hooks": ["before_call"],
+                "hooks": ["before_call", "hide_tool"],
                 "off": [],
                 "failures": {},
             }

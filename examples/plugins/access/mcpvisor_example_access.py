@@ -2,6 +2,7 @@
 
     "plugins": {
       "access": {
+        "hide": true,
         "rules": [
           {"users": ["ann"], "tools": ["*"]},
           {"teams": ["support"], "tools": ["tickets:*", "wiki:read_*"]},
@@ -11,8 +12,8 @@
       }
     }
 
-A rule without `users` and `teams` is for everybody. What no rule fits is denied. Tools are still found by everybody:
-which servers somebody sees is said in `identity`.
+A rule without `users` and `teams` is for everybody. What no rule fits is denied. With `hide` nobody sees a tool that
+they may not call; without it tools are found by everybody, and refused with the `reason`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolCall
+from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolCall, ToolDefinition, Viewer
 
 Names = Annotated[tuple[str, ...], Meta(max_length=1000)]
 
@@ -36,17 +37,18 @@ class Rule(PluginOptions, frozen=True, kw_only=True):
     teams: Names = ()
     effect: Literal["allow", "deny"] = "allow"
 
-    def is_about(self, call: ToolCall) -> bool:
-        """Say whether it is for whoever calls."""
+    def is_about(self, who: ToolCall | Viewer) -> bool:
+        """Say whether it is for whoever calls, or looks."""
         if not (self.users or self.teams):
             return True
-        return call.user in self.users or not call.teams.isdisjoint(self.teams)
+        return who.user in self.users or not who.teams.isdisjoint(self.teams)
 
 
 class AccessOptions(PluginOptions, frozen=True, kw_only=True):
-    """The rules, and what is said to those who are refused."""
+    """The rules, whether what they deny is hidden too, and what is said to those who are refused."""
 
     rules: Annotated[tuple[Rule, ...], Meta(max_length=1000)] = ()
+    hide: bool = False
     reason: str = "you are not allowed to call this tool; ask your operator"
 
     def __post_init__(self) -> None:
@@ -57,7 +59,7 @@ class AccessOptions(PluginOptions, frozen=True, kw_only=True):
 
 
 class Access(Plugin[AccessOptions]):
-    """Refuses calls. It guards: if it fails, nobody calls anything."""
+    """Refuses calls, and hides tools. It guards: if it fails, nobody calls or sees anything."""
 
     options_type = AccessOptions
     guards = True
@@ -66,9 +68,16 @@ class Access(Plugin[AccessOptions]):
         super().__init__(options)
         self._rules = [(rule, re.compile("|".join(map(translate, rule.tools)))) for rule in options.rules]
 
+    def hide_tool(self, tool: ToolDefinition, viewer: Viewer) -> Rejection | None:
+        """Hide what somebody may not call. There may be many tools, so it is done in a thread."""
+        return self._verdict(viewer, f"{tool.server}:{tool.name}") if self.options.hide else None
+
     async def before_call(self, call: ToolCall) -> Rejection | None:
         """Look for the first rule that fits. It waits for nothing, so it needs no thread."""
+        return self._verdict(call, call.path)
+
+    def _verdict(self, who: ToolCall | Viewer, path: str) -> Rejection | None:
         for rule, paths in self._rules:
-            if rule.is_about(call) and paths.match(call.path):
+            if rule.is_about(who) and paths.match(path):
                 return None if rule.effect == "allow" else Rejection(self.options.reason)
         return Rejection(self.options.reason)

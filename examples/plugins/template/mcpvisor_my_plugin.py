@@ -14,6 +14,7 @@ from supervisor.plugins.contract import (
     ServerFacts,
     ToolCall,
     ToolDefinition,
+    Viewer,
     decode_result,
 )
 
@@ -29,6 +30,8 @@ class MyOptions(PluginOptions, frozen=True, kw_only=True):
     """What tools are found by besides: `mcpvisor tools --tag` and `/api/tools`."""
     hide: tuple[str, ...] = ()
     """Names of tools that nobody sees."""
+    dangerous_for: tuple[str, ...] = ()
+    """Users who see tools that look dangerous; none: everybody."""
     max_items: Annotated[int, Meta(ge=1, le=1000)] = 100
     """The most that an argument `limit` may ask for."""
 
@@ -37,7 +40,7 @@ class MyPlugin(Plugin[MyOptions]):
     """Each hook is a plain function, which runs in a thread, or `async def`, which must not block."""
 
     options_type = MyOptions
-    guards = False  # True: what a hook cannot answer is refused
+    guards = True  # what a hook cannot answer is refused; without `hide_tool` it may be False
 
     def before_discovery(self, server: ServerFacts) -> Rejection | None:
         """Say whether a server may be started and read."""
@@ -59,6 +62,12 @@ class MyPlugin(Plugin[MyOptions]):
     async def after_discovery(self, discovery: DiscoveryFacts) -> None:
         """Hear what came out of it."""
         self.tools_of = {**getattr(self, "tools_of", {}), discovery.server: len(discovery.tools)}
+
+    async def hide_tool(self, tool: ToolDefinition, viewer: Viewer) -> Rejection | None:
+        """Hide a tool from somebody."""
+        if self.options.dangerous_for and tool.safety == "dangerous" and viewer.user not in self.options.dangerous_for:
+            return Rejection("it is dangerous")
+        return None
 
     async def before_call(self, call: ToolCall) -> Rejection | dict[str, object] | None:
         """Refuse a call, or change its arguments."""

@@ -12,11 +12,12 @@ from typing import Final
 from urllib.parse import parse_qs, quote
 
 import trio
+from msgspec.structs import replace
 
 from actors.errors import UnknownDoor
 from actors.principal import LOCAL
 from supervisor.config.syntax.keys import nearest
-from supervisor.identity.people import Person, Rights
+from supervisor.identity.people import Person, Rights, Viewer
 from supervisor.metatools.texts import clean
 from supervisor.service.doors.everything import Everything
 from supervisor.service.doors.one_server import OneServer
@@ -62,14 +63,19 @@ class DoorTable:
         self._version = version
         self._whole = _DoorsOfRealm(gateway, gateway, version)
         changed = gateway.introduction.others_changed
-        self._realms = Realms(gateway.parts.catalogue, gateway.parts.deployment, lambda: changed.set(changed.value + 1))
+        self._realms = Realms(
+            gateway.parts.catalogue,
+            gateway.parts.deployment,
+            lambda: changed.set(changed.value + 1),
+            gateway.parts.plugins,
+        )
         self._of_realms: OrderedDict[Rights, _DoorsOfRealm] = OrderedDict()
 
     def find(self, name: str, profile: str = "") -> Door:
         return self._whole.find(name, profile)
 
     async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
-        doors = await self._doors_of(person) if person.user else self._whole
+        doors = await self._doors_of(person, profile)
         await doors.prepare(profile)
         return doors.find(name, profile)
 
@@ -77,15 +83,25 @@ class DoorTable:
         """Return what somebody sees. A checkpoint for the first with such servers."""
         return (await self._doors_of(person)).visible
 
-    async def _doors_of(self, person: Person) -> _DoorsOfRealm:
-        if not person.user:
+    async def _doors_of(self, person: Person, profile: str = "") -> _DoorsOfRealm:
+        hides = bool(self._gateway.parts.plugins.hiding)
+        if not (person.user or hides):
             return self._whole
-        if self._prepare is not None:
+        if person.user and self._prepare is not None:
             await self._prepare(person)
-        realm = await self._realms.of(person.rights)
+        rights = replace(person.rights, viewer=self._viewer(person, profile)) if hides else person.rights
+        realm = await self._realms.of(rights)
         doors = self._of_realms.get(realm.rights) or self._open(realm)
         self._of_realms.move_to_end(realm.rights)
         return doors
+
+    def _viewer(self, person: Person, profile: str) -> Viewer:
+        """Return who somebody is for plugins. A profile that there is not is none: what clients make up has no end."""
+        settings = self._gateway.parts.deployment.value.settings
+        profile = profile or settings.profile
+        teams = settings.identity.teams_of(person.user, person.team) if person.user else frozenset[str]()
+        known = profile if profile in settings.profiles else ""
+        return Viewer(user=person.user, role=person.role, teams=teams, profile=known)
 
     def _open(self, realm: Realm) -> _DoorsOfRealm:
         gateway = Gateway(self._gateway.parts.of_realm(realm), self._version)

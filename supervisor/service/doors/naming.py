@@ -177,5 +177,5 @@ def _unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool | Too
     text = f"there is no tool {clean(name[:MAX_NAME_SHOWN])!r}{known}; {hint}"
     hidden = [own for own in entry.hidden_tools if name_for(entry.server, own) == name] if entry is not None else []
     if entry is not None and hidden:
-        return WithheldTool(text, entry.server, hidden[0], {"nearest": nearest})
-    return UnknownTool(text, details={"nearest": nearest})
+        return WithheldTool(text, entry.server, hidden[0], {"nearest": nearest}, entry.hidden_tools[hidden[0]])
+    return UnknownTool(text, server=entry.server if entry is not None else None, details={"nearest": nearest})

@@ -175,6 +175,6 @@ def _unknown_tool(seen: Catalogue, entry: Entry, name: str) -> UnknownTool:
     nearest = [clean(path.partition(":")[2]) for path in paths]
     hint = f"did you mean {', '.join(nearest)}?" if nearest else "tools/list tells which there are"
     text = f"server {entry.server!r} has no tool {clean(name[:100])!r}; {hint}"
-    if name in entry.hidden_tools:
-        return WithheldTool(text, entry.server, name, {"nearest": nearest})
+    if (why := entry.hidden_tools.get(name)) is not None:
+        return WithheldTool(text, entry.server, name, {"nearest": nearest}, why)
     return UnknownTool(text, server=entry.server, details={"nearest": nearest})

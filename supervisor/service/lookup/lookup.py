@@ -196,6 +196,6 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
     else:
         text = f"there is no tool {clean(path[:100])!r}{_no_server(path)}"
     details = {"nearest": nearest}
-    if absent is not None and entry is not None and absent.name in entry.hidden_tools:
-        return WithheldTool(f"{text}; {hint}", entry.server, absent.name, details)
+    if absent is not None and entry is not None and (why := entry.hidden_tools.get(absent.name)) is not None:
+        return WithheldTool(f"{text}; {hint}", entry.server, absent.name, details, why)
     return UnknownTool(f"{text}; {hint}", server=server, details=details)

@@ -159,9 +159,8 @@ class CallHooks:
         role: str = "admin" if principal == LOCAL else "member"
         if person is not None and person.principal == principal:
             role = person.role
-        if team := team_of(principal):
-            return user, role, frozenset((team,))
-        return user, role, self._deployment.value.settings.identity.teams_of(user) if user else frozenset()
+        people = self._deployment.value.settings.identity
+        return user, role, people.teams_of(user, team_of(principal)) if user else frozenset()
 
     def _record(self, error: CallRefused, call: ToolCall) -> None:
         detail = f"by plugin {(error.details or {}).get('plugin', '')}"

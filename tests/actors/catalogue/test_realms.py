@@ -11,7 +11,7 @@ from actors.catalogue.documents import documents
 from actors.catalogue.lists.validation import tool
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
-from actors.catalogue.realms import RealmView, concerns, drop, join, launch_changes, narrow
+from actors.catalogue.realms import Hidden, RealmView, concerns, drop, join, launch_changes, narrow
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.search.document import KINDS
 from actors.search.documents.index import Index
@@ -212,3 +212,19 @@ def test_it_is_known_which_launches_differ_where_nothing_else_does() -> None:
     assert launch_changes(now, now) == frozenset()
     assert launch_changes(before, msgspec.structs.replace(now, names=NAMES)) is None
     assert launch_changes(before, msgspec.structs.replace(now, entries={"files": one})) is None
+
+
+def test_a_tool_that_is_hidden_leaves_no_trace_in_what_is_found() -> None:
+    shown, hidden = ("read", "file"), ("canary", "secret")
+    alone = after(Catalogue(index=Index.empty(), names=NAMES), ("files", (shown,)))
+    whole = after(Catalogue(index=Index.empty(), names=NAMES), ("files", (shown, hidden)))
+    tools = whole.entries["files"].offer.tools
+    without = {"files": Hidden(tools, {"canary": "why"})}
+    view = join(narrow(whole, OURS, hidden=without))
+    assert [*view.seen.entries["files"].tools] == ["read"]
+    for query in QUERIES:
+        assert hits(view.seen, query) == hits(join(narrow(alone, OURS)).seen, query)
+    again = narrow(whole, OURS, view, hidden={"files": Hidden(tools, {})})
+    assert [*again.seen.entries["files"].tools] == ["read", "canary"]
+    assert again.seen.revisions.tools == view.seen.revisions.tools + 1
+    assert hits(again.seen, "canary secret") == hits(join(narrow(whole, OURS)).seen, "canary secret")

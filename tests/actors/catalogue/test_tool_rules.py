@@ -164,8 +164,8 @@ def test_counts_stay_with_what_is_shown_as_it_is() -> None:
 def test_an_entry_knows_what_is_hidden_and_what_it_was_called() -> None:
     rules = ToolRules(deny=("delete_*",), rename={"list": "ls"})
     entry = Entry.make("s", "stdio", offer(), rules=rules)
-    assert (entry.hidden_tools, entry.renamed) == (("delete_file",), {"list": "ls"})
-    assert Entry.make("s", "stdio", offer()).hidden_tools == ()
+    assert ((*entry.hidden_tools,), entry.renamed) == (("delete_file",), {"list": "ls"})
+    assert not Entry.make("s", "stdio", offer()).hidden_tools
     assert entry.has(["delete_file", "list"])
     assert not entry.has(["ls"])
     counted = entry.with_counts({"read_file": 1, "write_file": 2, "ls": 3}, exact=True)

@@ -180,7 +180,7 @@ def test_what_is_held_is_in_no_list_under_any_name() -> None:
     assert entry.offer.token_counts == {"c": 3}
     assert entry.held == {"a": "changed", "bee": "added"}
     assert entry.own is offer
-    assert entry.hidden_tools == ()
+    assert not entry.hidden_tools
     assert entry.is_altered
     told = Entry.make("s", "stdio", offer, standing=Standing("notice", {"a": "changed"}))
     assert ([*told.tools], told.held, told.is_altered) == (["a", "b", "c"], {}, False)

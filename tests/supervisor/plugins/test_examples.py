@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.plugins.contract import DiscoveryFacts, Rejection, ServerFacts, ToolCall, ToolDefinition, decode_result
+from supervisor.plugins.contract import (
+    DiscoveryFacts,
+    Rejection,
+    ServerFacts,
+    ToolCall,
+    ToolDefinition,
+    Viewer,
+    decode_result,
+)
 from supervisor.plugins.loading import find, make
 from tests.fakes.plugins import install_example
 
@@ -163,13 +171,16 @@ def test_steps_grow_with_the_text_alone(piece: str) -> None:
 
 
 async def test_the_template_does_what_it_says() -> None:
-    options = {"commands": ["npx"], "prefix": "[x] ", "hide": ["gone"], "max_items": 5}
+    options = {"commands": ["npx"], "prefix": "[x] ", "hide": ["gone"], "max_items": 5, "dangerous_for": ["ann"]}
     plugin: Any = make(find("my-plugin"), options)
     assert plugin.before_discovery(ServerFacts(name="s", kind="stdio", command="npx")) is None
     assert isinstance(plugin.before_discovery(ServerFacts(name="s", kind="stdio", command="sh")), Rejection)
     tool = ToolDefinition(server="s", name="t", text=b'{"name":"t","description":"does"}')
     assert plugin.transform_tool(tool).decode() == {"name": "t", "description": "[x] does"}
     assert isinstance(plugin.transform_tool(ToolDefinition(server="s", name="gone", text=b"{}")), Rejection)
+    drop = ToolDefinition(server="s", name="drop", text=b"{}", safety="dangerous")
+    assert await plugin.hide_tool(drop, Viewer(user="ann")) is None
+    assert await plugin.hide_tool(drop, Viewer(user="bob")) == Rejection("it is dangerous")
     await plugin.after_discovery(DiscoveryFacts(server="s", tools=("t",)))
     assert plugin.tools_of == {"s": 1}
     assert await plugin.before_call(call(arguments=b'{"limit":9,"a":1}')) == {"limit": 5, "a": 1}

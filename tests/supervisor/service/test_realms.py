@@ -15,9 +15,13 @@ from msgspec.structs import replace
 from actors.catalogue.realms import RealmView, narrow
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
-from supervisor.config import ServerConfig
+from supervisor.config import ServerConfig, Settings
 from supervisor.config.effective import RestingServer
-from supervisor.identity.people import People, Rights, Team
+from supervisor.identity.people import People, Rights, Team, Viewer
+from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolDefinition
+from supervisor.plugins.hooks import PluginTable
+from supervisor.plugins.loading import PluginPackage
+from supervisor.plugins.running import RunningPlugin
 from supervisor.servers.deployment import Deployment
 from supervisor.service import realms
 from supervisor.service.realms import Realms, first_revision, servers_by
@@ -49,7 +53,8 @@ class Rig:
     def __init__(self) -> None:
         self.whole = Latest(CATALOGUE)
         self.deployment: Latest[Deployment] = deployment(*SERVERS, identity=PEOPLE)
-        self.realms = Realms(self.whole, self.deployment)
+        self.plugins = PluginTable()
+        self.realms = Realms(self.whole, self.deployment, plugins=self.plugins)
 
     def configure(self, people: People) -> None:
         now = self.deployment.value
@@ -97,6 +102,63 @@ async def test_a_realm_is_told_of_its_own_servers_alone_while_nobody_asks() -> N
         made.whole.set(replace(made.whole.value, entries={**made.whole.value.entries, "files": less}))
         assert await realm.catalogue.wait_newer(version) == version + 1
         assert [*realm.catalogue.value.entries["files"].tools] == ["read_file"]
+
+
+class Hides(Plugin[PluginOptions]):
+    """Hides what begins with `new`, and fails at what is `odd`. `asked` are the tools that it was asked about."""
+
+    guards = True
+
+    def __init__(self, options: PluginOptions) -> None:
+        super().__init__(options)
+        self.asked: list[str] = []
+
+    async def hide_tool(self, tool: ToolDefinition, viewer: Viewer) -> Rejection | None:
+        self.asked.append(tool.name)
+        if tool.name == "odd" and self.asked.count("odd") == 1:
+            raise ValueError
+        return Rejection("not yet") if tool.name.startswith("new") else None
+
+
+async def test_a_tool_is_judged_once_before_it_is_seen_and_again_where_that_failed(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with rig() as made:
+        hides = Hides(PluginOptions())
+        table = made.plugins
+        package = PluginPackage(Hides, "hides", "1")
+        table.use([RunningPlugin("hides", package, hides, {}, table, threads=1)], Settings())
+        realm = await made.realms.of(replace(rights("ben"), viewer=Viewer(user="ben")))
+        whole, hides.asked = made.whole.value, []
+        listed = [{"name": name} for name in ("newest", "old", "odd")]
+        made.whole.set(replace(whole, entries={**whole.entries, "files": entry("files", *listed)}))
+        await realm.catalogue.wait_newer(realm.catalogue.version)
+        assert (sorted(hides.asked), [*realm.catalogue.value.entries["files"].tools]) == (
+            ["newest", "odd", "old"],
+            ["old"],
+        )
+        why = realm.catalogue.value.entries["files"].hidden_tools
+        assert why["newest"] == "hidden by plugin hides: not yet"
+        assert why["odd"].startswith("hidden by plugin hides: it guards this, and failed (hide_tool raised ValueError")
+        mock_clock.jump(60)
+        assert await made.realms.of(realm.rights) is realm
+        assert [*realm.catalogue.value.entries["files"].tools] == ["old", "odd"]
+        count = len(hides.asked)
+        await made.realms.of(realm.rights)
+        assert len(hides.asked) == count
+
+
+async def test_who_came_before_there_was_a_plugin_that_hides_sees_nothing_until_they_come_again() -> None:
+    async with rig() as made:
+        realm = await made.realms.of(rights("ben"))
+        kept, package = made.deployment.value, PluginPackage(Hides, "hides", "1")
+        hides = RunningPlugin("hides", package, Hides(PluginOptions()), {}, made.plugins, threads=1)
+        made.plugins.use([hides], Settings())
+        made.deployment.set(replace(kept))
+        await realm.catalogue.wait_newer(realm.catalogue.version)
+        assert [len(each.tools) for each in realm.catalogue.value.entries.values()] == [0, 0]
+        again = await made.realms.of(replace(realm.rights, viewer=Viewer(user="ben")))
+        assert all(each.tools for each in again.catalogue.value.entries.values())
 
 
 @pytest.mark.case("I17")

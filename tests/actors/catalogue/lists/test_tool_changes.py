@@ -62,7 +62,7 @@ def test_the_rules_of_the_configuration_have_the_last_word_and_a_call_reaches_th
         "b": "of the configuration",
     }
     assert [each.own is own for each, own in zip(entry.offer.tools, OWN.tools, strict=False)] == [True, True]
-    assert (entry.is_altered, entry.hidden_tools, dict(entry.renamed)) == (True, ("c", "d"), {"a": "first"})
+    assert (entry.is_altered, (*entry.hidden_tools,), dict(entry.renamed)) == (True, ("c", "d"), {"a": "first"})
     assert entry.with_rules(rules).offer == entry.offer
 
 

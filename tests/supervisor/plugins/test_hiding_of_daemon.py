@@ -1,0 +1,134 @@
+"""A whole daemon with a plugin that hides tools by who asks: at each door, across reloads, and when it fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.host.datadir import DataDir, open_data_dir
+from tests.fakes.failures import failure
+from tests.fakes.plugins import install
+from tests.supervisor.plugins.test_plugins_of_daemon import SERVERS, SETTINGS, World, world
+from tests.supervisor.test_daemon import configuration, running
+from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+
+SOURCE = """
+from supervisor.plugins.contract import *
+
+class O(PluginOptions, frozen=True, kw_only=True):
+    of_members: tuple[str, ...] = ()
+    of_team: str = ""
+    of_profile: str = ""
+    fails: bool = False
+
+class Shy(Plugin[O]):
+    options_type = O
+    guards = True
+
+    def hide_tool(self, tool, viewer):
+        if self.options.fails:
+            raise ValueError("secret")
+        if viewer.role == "member" and tool.name in self.options.of_members:
+            return Rejection("not for members")
+        if self.options.of_team in viewer.teams or (viewer.profile and viewer.profile == self.options.of_profile):
+            return Rejection("only what is safe") if tool.safety != "safe" else None
+"""
+IDENTITY = {"users": {"ana": {"role": "admin"}, "ben": {}, "cem": {}}, "teams": {"ops": {"members": ["cem"]}}}
+DOORS = {"/mcp/servers/a": "", "/mcp/all": "a__"}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[DataDir]:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+@pytest.fixture(autouse=True)
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    install(tmp_path / "site", "plug_hiding", SOURCE, {"shy": "Shy"})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    yield
+    sys.modules.pop("plug_hiding", None)
+
+
+@asynccontextmanager
+async def people(directory: Path, data: DataDir, **shy: Any) -> AsyncIterator[Doorway]:
+    shown = World(directory)
+    config = configuration(directory, SERVERS, **SETTINGS, plugins={"shy": shy}, auth="tokens", identity=IDENTITY)
+    async with running(config, data, connect=shown.connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        await until_ready(at)
+        for user, role in (("ana", "admin"), ("ben", "member"), ("cem", "member")):
+            await at.admit(user, role=role)
+        yield at
+
+
+async def test_a_tool_is_as_if_it_were_not_there_for_those_whom_a_plugin_hides_it_from(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with people(tmp_path, data, of_members=["hang", "none"]) as at:
+        for who, sees in (("ana", {"echo", "hang", "refuse"}), ("ben", {"echo", "refuse"})):
+            for door, prefix in DOORS.items():
+                listed = (await at.rpc(who, "tools/list", door)).json()["result"]["tools"]
+                names = {each["name"] for each in listed if each["name"].startswith(prefix)}
+                assert {name.removeprefix(prefix) for name in names if "b__" not in name} == sees
+            found = (await at.call(who, "discover_mcp_tools", query="a:*"))["structuredContent"]["tools"]
+            assert {row["tool_path"] for row in found} == {f"a:{name}" for name in sees}
+        for door, prefix in DOORS.items():
+            said = {}
+            for name in ("hang", "none"):
+                answer = (await at.rpc("ben", "tools/call", door, name=f"{prefix}{name}", arguments={})).json()
+                said[name] = json.dumps(answer).replace("hang", "none")
+            assert said["hang"] == said["none"]
+            assert "not for members" not in said["hang"]
+        hidden, unknown = [
+            (await at.call("ben", "execute_mcp_tool", tool_path=f"a:{name}", arguments={})) for name in ("hang", "none")
+        ]
+        assert json.dumps(hidden).replace("hang", "none") == json.dumps(unknown)
+        assert (await at.call("ana", "execute_mcp_tool", tool_path="a:echo", arguments={"n": 1}))["structuredContent"]
+
+
+async def test_a_plugin_hides_by_team_and_by_what_the_tool_is_taken_for(tmp_path: Path, data: DataDir) -> None:
+    async with people(tmp_path, data, of_team="ops") as at:
+        assert await at.tools_of("cem") == []
+        assert len(await at.tools_of("ben")) == 6
+        mine = (await at.ask("cem", "GET", "/api/me")).json()["servers"]
+        assert [(row["server"], row["tools"]) for row in mine] == [("a", 0), ("b", 0)]
+
+
+async def test_where_nobody_has_to_say_who_they_are_a_plugin_hides_by_profile(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data) as shown:
+        shown.write(shy={"of_profile": "small"})
+        file = json.loads((tmp_path / "mcp.json").read_text())
+        file["supervisor"]["profiles"] = {"small": {}}
+        (tmp_path / "mcp.json").write_text(json.dumps(file))
+        assert (await shown.client.post("/api/reload")).status_code == 200
+        assert (await shown.tools("a?profile=small")).keys() == set()
+        assert (await shown.tools("a")).keys() == {"echo", "hang", "refuse"}
+        assert (await shown.call(n=1))["result"]["structuredContent"] == {"n": 1}
+
+
+async def test_nobody_sees_a_tool_that_the_plugin_could_not_judge_until_it_can(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, shy={"fails": True}) as shown:
+        assert await shown.tools() == {}
+        assert failure(await shown.call())["data"]["type"] == "not_found"
+        status = await shown.status()
+        assert "raised ValueError" in status["plugins"][0]["failures"]["hide_tool"]
+        await shown.reload(shy={})
+        assert (await shown.tools()).keys() == {"echo", "hang", "refuse"}
+        await shown.reload(shy={"fails": True})
+        assert await shown.tools() == {}
+        await shown.reload()
+        assert (await shown.tools()).keys() == {"echo", "hang", "refuse"}
+
+
+def test_a_plugin_that_hides_and_does_not_guard_is_refused(tmp_path: Path) -> None:
+    install(tmp_path / "site", "plug_open", SOURCE.replace("guards = True", ""), {"open": "Shy"})
+    with pytest.raises(Exception, match="hides tools, and does not guard: it needs guards = True"):
+        configuration(tmp_path, SERVERS, plugins={"open": {}})
