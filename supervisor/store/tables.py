@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import trio
 from msgspec.structs import astuple
@@ -20,7 +20,6 @@ from supervisor.identity.audit import AuditQuery, AuditRecord
 from supervisor.identity.given import Tier
 from supervisor.identity.tokens import SavedToken
 from supervisor.store import audit_table
-from supervisor.store.consent_table import ConsentTable
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
 from supervisor.store.events.event_table import EventTable
 from supervisor.store.records import (
@@ -38,6 +37,8 @@ from supervisor.store.records import (
 from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S
 from supervisor.store.writes import MAX_KEYS, RECORD, Payload
 
+MAX_BATCHES: Final = 4096
+"""Batches of calls that wait for the disk, at most; the oldest give way."""
 _FORGET_VECTORS = (
     "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
 )
@@ -66,7 +67,7 @@ _EXPIRED_ERA = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
 _LOAD_ERA = f"SELECT era FROM eras WHERE digest = ? AND NOT {_EXPIRED_ERA}"
 
 
-class Store(ConsentTable, EventTable):
+class Store(EventTable):
     """The daemon's memory across restarts, opened with `open_store`; moments are unix seconds.
 
     None of its methods raises because of the disk. Loading is a checkpoint, and finds nothing if that cannot be read.
@@ -257,6 +258,49 @@ class Store(ConsentTable, EventTable):
     async def load_usage(self) -> list[ToolUsage]:
         columns = ", ".join(ToolUsage.__struct_fields__)
         return await self._load(ToolUsage, f"SELECT {columns} FROM tool_usage ORDER BY principal, server, tool")
+
+    def save_period(self, level: str, start: int, payload: Payload) -> None:
+        """Keep the sums of the period that begins then (unix s), in the place of those before."""
+        values = (level, start, payload)
+        self._put(("period", level, str(start)), ("INSERT OR REPLACE INTO call_periods VALUES (?, ?, ?)", values))
+
+    async def load_periods(self, level: str, since: float) -> list[tuple[int, bytes]] | None:
+        """Return the start and the sums of each period that begins then or later; None if the disk does not say."""
+        query = "SELECT start, payload FROM call_periods WHERE level = ? AND start >= ? ORDER BY start"
+        return await self._read(self._database.load, tuple[int, bytes], query, (level, since))
+
+    def expire_periods(self, level: str, before: float) -> None:
+        """Forget the periods that began before a moment."""
+        expire = "DELETE FROM call_periods WHERE level = ? AND start < ?"
+        self._put(("expired periods", level), (expire, (level, before)))
+
+    def append_calls(self, number: int, payload: Payload, keep: int) -> None:
+        """Add calls, of which the first is the `number`-th of all, and forget those that are `keep` older."""
+        trim = ("DELETE FROM calls WHERE number < ?", (number - keep,))
+        insert = ("INSERT OR REPLACE INTO calls VALUES (?, ?)", (number, payload))
+        self._put(("calls", str(number % MAX_BATCHES)), insert, trim)
+
+    async def load_calls(self) -> list[tuple[int, bytes]] | None:
+        """Return the batches that are kept, the oldest first, each with the number of its first call."""
+        return await self._read(
+            self._database.load, tuple[int, bytes], "SELECT number, payload FROM calls ORDER BY number"
+        )
+
+    def save_consent(self, consent: Any) -> None:
+        """Keep one; it has `principal`, `server`, `tool`, `pinned` and `given_at`."""
+        values = (consent.principal, consent.server, consent.tool, consent.pinned, consent.given_at)
+        insert = ("INSERT OR REPLACE INTO consents VALUES (?, ?, ?, ?, ?)", values)
+        self._put(("consent", consent.principal, consent.server, consent.tool, consent.pinned.hex()), insert)
+
+    def forget_consent(self, consent: Any) -> None:
+        forget = "DELETE FROM consents WHERE principal = ? AND server = ? AND tool = ? AND pinned = ?"
+        values = (consent.principal, consent.server, consent.tool, consent.pinned)
+        self._put(("consent", consent.principal, consent.server, consent.tool, consent.pinned.hex()), (forget, values))
+
+    async def load_consents(self) -> list[tuple[str, str, str, bytes, str, float]]:
+        """Return what is kept, the oldest first, as the fields of consents. A checkpoint."""
+        query = "SELECT principal, server, tool, pinned, '', given_at FROM consents ORDER BY given_at"
+        return await self._load(tuple[str, str, str, bytes, str, float], query)
 
     def save_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
         """A batch of texts is embedded once; its first digest stands for it."""

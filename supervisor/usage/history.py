@@ -38,7 +38,7 @@ Rows = list[tuple[int, bytes]]
 
 
 class CallStore(Protocol):
-    """Where it is kept; see `supervisor/store/call_tables.py`."""
+    """Where it is kept; see `supervisor/store/tables.py`."""
 
     @property
     def ready(self) -> trio.Event: ...
