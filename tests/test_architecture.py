@@ -86,7 +86,6 @@ PURE = (
     "actors.principal",
     "actors.kit.fairness.client_quota",
     "actors.kit.fairness.quota",
-    "actors.kit.fairness.shares",
     "actors.life.*",
     "actors.protocol.*",
     "actors.messages",
@@ -128,7 +127,6 @@ PURE = (
     "supervisor.clients.own",
     "supervisor.clients.secret_values",
     "supervisor.clients.toml_tables",
-    "supervisor.clients.variables",
     "actors.transport.stdio.remedies",
     "supervisor.commands.diagnosis.checks",
     "supervisor.commands.diagnosis.facts",
@@ -147,7 +145,6 @@ PURE = (
     "supervisor.service.results.long_text",
     "supervisor.service.results.paths",
     "supervisor.service.results.reading",
-    "supervisor.service.results.shape",
     "supervisor.servers.fleet.shared.packing",
     "supervisor.servers.journals.lines",
     "supervisor.servers.orders",
@@ -310,7 +307,6 @@ MODULES = {"PyStemmer": "Stemmer"}
 """What distributions that are called otherwise are imported as."""
 OPTIONAL = {
     ("supervisor.tracing.export", "opentelemetry"): "comes with the extra `otel`; without it there are no traces",
-    ("supervisor.tracing.sampling", "opentelemetry"): "the same",
     ("supervisor.tracing.sdk", "opentelemetry"): "the same",
     ("supervisor.tracing.spans", "opentelemetry"): "the same",
     ("supervisor.fleet.valkey_engine", "coredis"): "comes with the extra `fleet`; without it a daemon is alone",
@@ -353,8 +349,8 @@ UNUSED = {
     "supervisor.host.logs.Writer.emit": "called by `logging`",
     "supervisor.host.loop.clock.LoopClock.start_clock": "called by trio",
     "supervisor.host.loop.clock.LoopClock.deadline_to_sleep_time": "called by trio",
-    "supervisor.tracing.sampling.PerSecond.should_sample": "called by the SDK of OpenTelemetry",
-    "supervisor.tracing.sampling.PerSecond.get_description": "called by the SDK of OpenTelemetry",
+    "supervisor.tracing.sdk.PerSecond.should_sample": "called by the SDK of OpenTelemetry",
+    "supervisor.tracing.sdk.PerSecond.get_description": "called by the SDK of OpenTelemetry",
 }
 """Public names that nothing but tests refers to, and what for they are there all the same."""
 

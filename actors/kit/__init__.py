@@ -10,7 +10,7 @@ from actors.kit.fairness.client_quota import ClientQuota as ClientQuota
 from actors.kit.fairness.gate import Gate as Gate
 from actors.kit.fairness.gate import Turn as Turn
 from actors.kit.fairness.quota import Quota as Quota
-from actors.kit.fairness.shares import Shares as Shares
+from actors.kit.fairness.quota import Shares as Shares
 from actors.kit.fairness.starts import Starts as Starts
 from actors.kit.fairness.turnstile import Turnstile as Turnstile
 from actors.kit.mailbox import Address as Address

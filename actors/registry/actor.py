@@ -29,10 +29,9 @@ from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Unco
 from actors.registry.happening import Happening, StateChanges
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexing import Indexing
-from actors.registry.memory import Memory
+from actors.registry.memory import Memory, OfferSaver
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from actors.registry.reviews import NO_REVIEWER, LaunchesReviewed, OfferReviewed, ReviewAgain, Reviewer, Reviews
-from actors.registry.saving import OfferSaver
 from actors.registry.sharing import Variants, with_newest_counts
 from actors.registry.vectors import Embedding
 from actors.registry_inbox import AwaitShown, LaunchesRecalled, NamesChanged, RulesChanged

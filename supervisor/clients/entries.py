@@ -2,23 +2,25 @@
 
 Rules of this file:
 - What a key means is in the row of its client (`supervisor/config/clients/table.py`). Nothing is lost in silence: a key
-  that has no meaning here is named, and so is a value that only the client can know.
+  that has no meaning here is named.
 - Approvals such as `alwaysAllow`, and labels, go over as they are, as the configuration reads them anyway; lists of
   tools that are shown or hidden become our `tools`, and times get our unit.
 - Logins do not go over: tokens belong to whoever got them, and most servers need no setting for a new one.
+- References to the environment get our spelling (`supervisor/config/syntax/expand.py`). What only the client can know
+  (an answer that VS Code keeps, the output of a command) becomes a variable of ours where it has a name, and is said in
+  any case: nothing is evaluated here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 import msgspec
 
-from supervisor.clients.variables import translate_references
-from supervisor.config.clients.client import ClientProgram
+from supervisor.config.clients.client import ClientProgram, Variables
 from supervisor.config.clients.keys import ClientKey
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.syntax.keys import in_seconds, is_comment, meaning_of, of_variables
@@ -31,6 +33,12 @@ _VALUES: Final = ("command", "args", "env", "cwd", "url", "headers", "envFile")
 """Where references to the environment may stand."""
 _RELATIVE: Final = re.compile(r"(?:-{1,2}[\w-]+=)?\.{1,2}(?:[/\\].*)?", re.DOTALL)
 """An argument that surely is a path from where the program is started: `.`, `../x`, `--root=./x`."""
+_BRACES: Final = re.compile(r"\$\{([^{}]*)\}")
+_DOLLAR: Final = re.compile(r"\$(?:\{([^{}]*)\}|([A-Za-z_][A-Za-z0-9_]*)|(\())")
+_CURLY: Final = re.compile(r"\$\{|\{env:([A-Za-z_][A-Za-z0-9_]*)\}|\{(file):")
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9]+")
+
+Note = Callable[[str], None]
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,3 +189,42 @@ class _Entry:
             self.left_out.append(key)
         elif value and not (kind == "allow" and "*" in value):
             self._own.setdefault("tools", {})[kind] = value
+
+
+def translate_references(text: str, spelling: Variables, folder: str | None, note: Note) -> str:
+    """Return a text of an entry as we write it; `folder` is that of the project that it stands in, if it does."""
+    match spelling:
+        case "":
+            return text.replace("${", "$${")
+        case "$X":
+            return _DOLLAR.sub(lambda match: _of_dollar(match, note), text)
+        case "{env:X}":
+            return _CURLY.sub(lambda match: _of_curly(match, note), text)
+    return _BRACES.sub(lambda match: _of_braces(match, folder, note), text)
+
+
+def _of_braces(match: re.Match[str], folder: str | None, note: Note) -> str:
+    kind, colon, rest = match[1].partition(":")
+    if kind == "env" and colon:
+        return f"${{{rest}}}"
+    if kind == "input" and colon:
+        name = _NOT_IN_NAMES.sub("_", rest).strip("_").upper() or "INPUT"
+        note(f"the answer to its question {rest!r} cannot be read: set {name} in the environment of the daemon")
+        return f"${{{name}}}"
+    if kind == "workspaceFolder" and folder is not None:
+        return folder
+    return match[0]
+
+
+def _of_dollar(match: re.Match[str], note: Note) -> str:
+    if match[3]:
+        note("$(...) is the output of a command there, and is passed as it is here: write the value, or ${NAME}")
+    return f"${{{match[2]}}}" if match[2] else match[0]
+
+
+def _of_curly(match: re.Match[str], note: Note) -> str:
+    if match[2]:
+        note("{file:...} is what a file holds there, and is passed as it is here: write ${NAME} and set NAME")
+    if match[1]:
+        return f"${{{match[1]}}}"
+    return "$${" if match[0] == "${" else match[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +25,9 @@ from actors.instances.settings import PER_CLIENT, InstanceSettings
 from actors.launch import launch_name, server_of
 from actors.life.policy import RestartPolicy
 from actors.principal import LOCAL, Principal
+from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
+from actors.protocol.agreement.era import Terms
+from actors.protocol.wire.jsonrpc import encode
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
@@ -34,14 +38,17 @@ from actors.transport.stdio.launch import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
 from supervisor.config.effective import Effective, RestingServer, effective, missing_for_users, why_not
+from supervisor.config.entries.roots import roots_result
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.origins import Origin
-from supervisor.config.terms import terms_of
 from supervisor.identity.given import Given
 from supervisor.identity.people import OwnLaunch, Person, Role, principal_of, servers_of
 from supervisor.identity.values import NO_VALUES, GivenValues
 from supervisor.servers.stateful import held_by
+
+_MAY_ASK: Final = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
+"""What a server may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
 
 
 class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
@@ -299,4 +306,13 @@ def deploy_server(config: ServerConfig, *, key: bytes, owner: str = "") -> Deplo
         mask=config.mask(),
         digest=launch_digest(config, {}, key=key, owner=owner),
         login_of=principal_of(owner if config.logs_in_each else ""),
+    )
+
+
+def terms_of(config: ServerConfig) -> Terms:
+    """Return on which terms a conversation with a server is begun."""
+    return Terms(
+        capabilities=_MAY_ASK[config.ask],
+        roots=encode(roots_result(config.roots)) if config.roots else b"",
+        only=None if config.era == "auto" else config.era,
     )

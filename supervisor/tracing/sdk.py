@@ -6,13 +6,18 @@ What the settings do not say the SDK reads in the environment: `OTEL_EXPORTER_OT
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
-from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState
+from opentelemetry.sdk.trace.sampling import Decision, ParentBased, Sampler, SamplingResult, TraceIdRatioBased
+from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState, get_current_span
 
 from actors.launch import server_of
 from actors.observer import Observer
@@ -22,8 +27,46 @@ from supervisor.tracing import names
 from supervisor.tracing.context import TraceContext, read_head, read_params
 from supervisor.tracing.export import BoundedSpans, quiet_sdk
 from supervisor.tracing.port import TracedRequest
-from supervisor.tracing.sampling import make_sampler
 from supervisor.tracing.spans import Attributes, SdkRequestTrace, SpanFactory
+
+
+class PerSecond(Sampler):
+    """Takes so many spans a second, and as many at once after a second without any."""
+
+    def __init__(self, most: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._left = most
+        self._at = clock()
+
+    def should_sample(
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: SpanKind | None = None,
+        attributes: Any = None,
+        links: Sequence[Link] | None = None,
+        trace_state: TraceState | None = None,
+    ) -> SamplingResult:
+        """Say whether there is room for one more."""
+        now = self._clock()
+        self._left = min(max(1.0, self._most), self._left + (now - self._at) * self._most)
+        self._at = now
+        state = get_current_span(parent_context).get_span_context().trace_state
+        if self._left < 1:
+            return SamplingResult(Decision.DROP, trace_state=state)
+        self._left -= 1
+        return SamplingResult(Decision.RECORD_AND_SAMPLE, attributes, state)
+
+    def get_description(self) -> str:
+        """Return what the SDK shows of it."""
+        return f"PerSecond{{{self._most:g}}}"
+
+
+def make_sampler(ratio: float, remote_per_s: float) -> Sampler:
+    """Return what decides: `ratio` of what begins here, and of what is traced already so many a second."""
+    return ParentBased(TraceIdRatioBased(ratio), remote_parent_sampled=PerSecond(remote_per_s))
 
 
 class SdkTracer:

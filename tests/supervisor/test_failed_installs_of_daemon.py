@@ -10,7 +10,7 @@ import httpx2
 import pytest
 import trio
 
-from actors.server.operators.last_words import SILENT
+from actors.server.operators.record import SILENT
 from actors.transport.stdio.causes import cause_of
 from actors.transport.stdio.remedies import how_to_install
 from supervisor.host.datadir import open_data_dir

@@ -8,19 +8,26 @@ here stay as they were, so a result that failed still says so.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.metatools.texts import escape
 from supervisor.service.results.long_text import LongText, as_text, is_light, long_text, tokens_of, unquote
 from supervisor.service.results.reading import SCHEME
-from supervisor.service.results.shape import shape
 
 META_KEY: Final = "mcpvisor/result"
 """In `_meta` of a shortened result: where the rest is, and how much there is of it."""
 NOTE_TOKENS: Final = 300
+MAX_CHARS: Final = 300
+"""Of a shape."""
+_LEVELS: Final = 4
+_NAMES: Final = 12
+_NAME_CHARS: Final = 40
+_LONG: Final = 200
 _STRUCTURED: Final = "structuredContent"
 
 Members = json.Members
@@ -121,3 +128,37 @@ def _join(said: bytes, structured: bytes) -> bytes:
 
 def _minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"
+
+
+def shape(value: Any) -> str:
+    """Return for example `{"items": [1200 x {"id": number, "name": string}], "total": number}`; 300 characters at most.
+
+    Of an array the first element stands for all.
+    """
+    told = _shape(value, _LEVELS)
+    return told if len(told) <= MAX_CHARS else f"{told[: MAX_CHARS - 3]}..."
+
+
+def _shape(value: Any, levels: int) -> str:
+    match value:
+        case dict():
+            return _members(value, levels) if levels and value else "{...}" if value else "{}"
+        case list():
+            return f"[{len(value)} x {_shape(value[0], levels - 1) if levels else '...'}]" if value else "[]"
+        case str():
+            return f"string of {len(value)}" if len(value) > _LONG else "string"
+        case bool():
+            return "boolean"
+        case None:
+            return "null"
+    return "number"
+
+
+def _members(value: dict[str, Any], levels: int) -> str:
+    told = [f"{_name(name)}: {_shape(item, levels - 1)}" for name, item in islice(value.items(), _NAMES)]
+    more = len(value) - len(told)
+    return f"{{{', '.join([*told, *([f'{more} more'] if more else [])])}}}"
+
+
+def _name(name: str) -> str:
+    return encode(escape(name[:_NAME_CHARS])).decode()

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.life.breaker import Trial
-from actors.life.breakers import BreakerPolicy, Breakers, OpenBreaker
-from actors.life.recent_calls import SLOTS, RecentCalls
+from actors.life.breakers import SLOTS, BreakerPolicy, Breakers, OpenBreaker, RecentCalls
 
 Told = list[tuple[str, str, bool]]
 

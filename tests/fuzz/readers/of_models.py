@@ -29,10 +29,9 @@ from supervisor.plugins.answers import UnusableAnswer, read_arguments, read_resu
 from supervisor.plugins.contract import ToolCall, Undecodable, decode_result
 from supervisor.service.fitting import relay, results, tool_definitions
 from supervisor.service.results import paths
-from supervisor.service.results.cutting import cut
+from supervisor.service.results.cutting import cut, shape
 from supervisor.service.results.long_text import LongText, long_text
 from supervisor.service.results.reading import SCHEME, answer, read_address
-from supervisor.service.results.shape import shape
 from supervisor.usage.arguments import show_arguments
 from tests.fuzz.target import carried, holds, parts_of, same, text_of
 

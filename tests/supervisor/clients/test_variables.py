@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from supervisor.clients.variables import translate_references
+from supervisor.clients.entries import translate_references
 from supervisor.config.clients.client import Variables
 from supervisor.config.syntax.expand import expand, has_reference
 

@@ -16,7 +16,7 @@ from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
 from supervisor.identity.audit import AuditQuery
 from supervisor.identity.given import Given
-from supervisor.oauth.vault import Vault
+from supervisor.oauth.kept import Vault
 from supervisor.store import ToolUsage, open_store
 from supervisor.store.file import SCHEMA_VERSION
 from supervisor.store.people.approvals import Approvals

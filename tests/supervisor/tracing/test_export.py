@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, set_span_in_context
 
 from supervisor.tracing.export import BoundedSpans, CountingExporter
-from supervisor.tracing.sampling import PerSecond, make_sampler
+from supervisor.tracing.sdk import PerSecond, make_sampler
 
 
 class Collector(SpanExporter):

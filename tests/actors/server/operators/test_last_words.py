@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.server.operators.last_words import SILENT, ending
+from actors.server.operators.record import SILENT, ending
 from actors.transport.base import Exit
 from actors.transport.stdio.installer import Installer
 

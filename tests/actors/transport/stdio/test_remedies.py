@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import SpawnFailed
-from actors.server.operators.last_words import ending
+from actors.server.operators.record import ending
 from actors.transport.base import Exit
 from actors.transport.stdio.causes import cause_of
 from actors.transport.stdio.command import resolve_command

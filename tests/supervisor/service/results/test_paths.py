@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervisor.service.results.cutting import MAX_CHARS, shape
 from supervisor.service.results.paths import MAX_NODES, MAX_STEPS, BadPath, read, select
-from supervisor.service.results.shape import MAX_CHARS, shape
 
 VALUE = {"items": [{"id": 1, "name": "a"}, {"id": 2}], "odd 'name'": {"x.y": True}, "a/b": {"~": 0}, "": 5}
 VALUES = st.recursive(
