@@ -331,7 +331,6 @@ TRANSITIVE = {
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
 UNUSED = {
-    "supervisor.fleet.memory_engine.MemoryEngine": "the engine of simulations, which the real one is held against",
     "supervisor.cli.Commands.list_commands": "called by click",
     "supervisor.cli.Commands.format_commands": "called by click",
     "supervisor.commands.config.set_": "called by click",

@@ -1,7 +1,7 @@
 """What a fleet needs of an engine: a few operations, each of them atomic. Calls of tools never go through it.
 
-Two implement it: `ValkeyEngine` over the network, and `MemoryEngine` for one machine and for simulations. Both pass the
-same tests (`tests/supervisor/fleet/test_engines.py`).
+`ValkeyEngine` implements it, and in memory the engine of the simulations (`tests/fleet/memory_engine.py`). Both pass
+the same tests (`tests/supervisor/fleet/test_engines.py`).
 
 Time is the engine's own: a lease ends when the engine says so. A node counts from before it sent the renewal, so for
 itself it ends earlier; see `lease`.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from supervisor.fleet.memory_engine import MemoryEngine
+from tests.fleet.memory_engine import MemoryEngine
 
 KEYS: Final = (
     *("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state", "over", "records", "claims"),

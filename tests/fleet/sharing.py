@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.fleet.memory_engine import MemoryEngine
 from supervisor.fleet.records import RecordPut
 from supervisor.servers.fleet.shared.records import SharedRecords
+from tests.fleet.memory_engine import MemoryEngine
 
 KEY = b"k" * 32
 

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from supervisor.fleet.lease import Lease
-from supervisor.fleet.memory_engine import MemoryEngine
 from tests.fleet.forgetful import KEYS
+from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.simulation import Report, Scale, events_of
 from tests.fleet.virtual_time import simulate
 

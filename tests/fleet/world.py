@@ -15,8 +15,8 @@ import trio
 
 from actors.errors import SupervisorError
 from supervisor.fleet.errors import EngineAway
-from supervisor.fleet.memory_engine import MemoryEngine
 from tests.fleet.forgetful import KEYS, ForgetfulEngine
+from tests.fleet.memory_engine import MemoryEngine
 
 if TYPE_CHECKING:
     from tests.fleet.node import SimulatedNode

@@ -14,9 +14,9 @@ from actors.errors import SupervisorError
 from supervisor.fleet.errors import Elsewhere, EngineAway, LeaseEnded, NodeAway
 from supervisor.fleet.lease import Lease, LeaseTimes
 from supervisor.fleet.membership import Membership
-from supervisor.fleet.memory_engine import MemoryEngine
 from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Joined, LaunchGrant, Node, NodeSeen, Place
+from tests.fleet.memory_engine import MemoryEngine
 
 TIMES = LeaseTimes(lease_s=15.0, stop_s=3.0)
 

@@ -11,13 +11,13 @@ import trio
 from msgspec.structs import replace
 
 from actors.principal import LOCAL
-from supervisor.fleet.memory_engine import MemoryEngine
 from supervisor.identity.people import OPERATOR, People, User, principal_of
 from supervisor.oauth.accounts import OAuthAccounts
 from supervisor.oauth.issuers.grant import Tokens
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.shared import SharedLogins
 from tests.fakes.issuer_server import IssuerServer
+from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.sharing import Sharing, running
 from tests.supervisor.oauth.test_accounts import Scene, scene
 from tests.supervisor.oauth.test_keeper import GRANT

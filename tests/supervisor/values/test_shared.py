@@ -9,10 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from supervisor.fleet.memory_engine import MemoryEngine
 from supervisor.identity.tokens import NotKept
 from supervisor.values import table as module
 from supervisor.values.shared import SharedValues
+from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.sharing import Sharing, running
 from tests.supervisor.values.test_table import BENS, Disk, Scene
 

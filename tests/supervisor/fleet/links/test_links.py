@@ -51,9 +51,9 @@ from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.links import Links
 from supervisor.fleet.links.outgoing import OutgoingLink
 from supervisor.fleet.membership import Membership
-from supervisor.fleet.memory_engine import MemoryEngine
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import Node, Place
+from tests.fleet.memory_engine import MemoryEngine
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 ANA = Principal("user/ana")

@@ -12,13 +12,13 @@ import trio
 from actors.catalogue.lists.marks import digest
 from actors.catalogue.offer import Offer
 from actors.registry.actor import Registry
-from supervisor.fleet.memory_engine import MemoryEngine
 from supervisor.servers.fleet.shared.approvals import SharedApprovals
 from supervisor.store import open_store
 from supervisor.store.people import approvals as module
 from supervisor.store.people.approvals import Approvals
 from tests.actors.registry.test_pinning import NEW, OLD
 from tests.fakes.published import Nothing, uncounted
+from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.sharing import Sharing, running
 
 TEST_S = 30.0

@@ -24,7 +24,6 @@ from actors.kit import Latest
 from supervisor.config import Settings
 from supervisor.config.sections.fleet import FleetSettings
 from supervisor.config.syntax.file import MAX_FILE_BYTES, digest_of
-from supervisor.fleet.memory_engine import MemoryEngine
 from supervisor.fleet.records import NOT_YET
 from supervisor.fleet.status import PublishedConfiguration
 from supervisor.host.datadir import previous_of
@@ -36,6 +35,7 @@ from supervisor.servers.fleet.shared.packing import PackedConfiguration, decode,
 from supervisor.servers.fleet.shared.records import MAX_BYTES
 from supervisor.servers.reloading.difference import Difference
 from supervisor.servers.reloading.port import Reloaded
+from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.sharing import Sharing, running
 
 ONE, TWO = (json.dumps({"mcpServers": {name: {"command": "x"}}}) for name in ("one", "two"))

@@ -1,4 +1,4 @@
-"""An engine in memory: for several daemons of one machine, and for simulations of many thousand."""
+"""An engine in memory, for simulations: the real one is held against it."""
 
 from __future__ import annotations
 
@@ -59,8 +59,7 @@ class MemoryEngine:
         self._is_whole = not settles
 
     async def join(self, node: Node, held: Mapping[str, int] | None) -> Joined:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         self._sweep()
         for other in [each for each in self._nodes.values() if each.name == node.name]:
             if other.incarnation != node.incarnation:
@@ -78,8 +77,7 @@ class MemoryEngine:
         return Joined(self._last, tuple(self._nodes.values()), kept)
 
     async def renew(self, incarnation: str, node: Node | None = None) -> int:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         self._sweep()
         if incarnation not in self._ends:
             raise LeaseEnded("this node is no member of the fleet")
@@ -90,13 +88,11 @@ class MemoryEngine:
         return self._last
 
     async def leave(self, incarnation: str) -> None:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         self._end(incarnation)
 
     async def claim(self, launch: str, incarnation: str) -> Place:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         self._sweep()
         if incarnation not in self._ends:
             raise LeaseEnded("this node is no member of the fleet")
@@ -111,21 +107,18 @@ class MemoryEngine:
         return Place(launch, self._nodes[incarnation], self._fence)
 
     async def find(self, launch: str) -> Place | None:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         self._sweep()
         return self._owner(launch)
 
     async def release(self, grants: Sequence[LaunchGrant]) -> None:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         for grant in grants:
             if self._has(grant.launch, grant.incarnation, grant.fence):
                 del self._owners[grant.launch]
 
     async def publish(self, grant: LaunchGrant, digest: str, offer: bytes) -> bool:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         fence, before = self._offers.get(grant.launch, (0, ""))
         if grant.fence < fence:
             return False
@@ -138,41 +131,34 @@ class MemoryEngine:
         return True
 
     async def offers(self) -> Offers:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         return Offers(self._last, {launch: digest for launch, (_, digest) in self._offers.items()})
 
     async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         return {digest: self._texts[digest] for digest in digests if digest in self._texts}
 
     async def end_sessions(self, left: Mapping[str, float]) -> None:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         now = self._clock()
         self._over = {each: until for each, until in self._over.items() if until > now}
         self._over |= {session: now + left_s for session, left_s in left.items()}
 
     async def has_ended(self, session: str) -> bool:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         return self._over.get(session, 0.0) > self._clock()
 
     async def put(self, key: str, value: bytes) -> None:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         self._records[key] = value
         self._put(RecordPut(key, value))
 
     async def records(self) -> Mapping[str, bytes]:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         return dict(self._records)
 
     async def read(self, position: int, wait_s: float) -> FeedPage:
-        await trio.lowlevel.checkpoint()
-        self._see()
+        await self._begin()
         with trio.move_on_after(wait_s):
             while self._last <= position:
                 await self._news.wait()
@@ -181,6 +167,10 @@ class MemoryEngine:
             raise FeedLost(f"the feed does not go back to {position}")
         page = self._feed[position + 1 - first :][:MAX_PAGE]
         return FeedPage(position + len(page), tuple(enumerate(page, position + 1)))
+
+    async def _begin(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self._see()
 
     def _see(self) -> None:
         """See whether something was forgotten: then nobody is a member, and for a lease nothing new is granted."""
