@@ -50,10 +50,16 @@ def _fields(kind: str, body: bytes, most: int) -> dict[str, str]:
     return fields
 
 
-async def read_json(bench: Workbench, decoder: msgspec.json.Decoder[T]) -> T:
-    """Return what the body of the present request has. Raises `UnreadableJson`, `TooManyCalls`."""
+async def read_json(bench: Workbench, decoder: msgspec.json.Decoder[T], has: str = "") -> T:
+    """Return what the body of the present request has. Raises `InvalidArguments`, `TooManyCalls`.
+
+    `has`: what a body has, which is said in place of what is wrong with this one: that may tell of secrets in it.
+    """
     body = await request.get_data()
-    return await bench.run(len(body), json.read, decoder, body)
+    try:
+        return await bench.run(len(body), json.read, decoder, body)
+    except json.UnreadableJson as error:
+        raise InvalidArguments(f"the body cannot be used: {has or error}") from None
 
 
 def read_form(kind: str, body: bytes) -> tuple[dict[str, list[str]], dict[str, str]]:

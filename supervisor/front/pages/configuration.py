@@ -18,8 +18,7 @@ import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from actors.errors import CallTimedOut, InvalidArguments
-from actors.protocol.wire import json
+from actors.errors import CallTimedOut
 from supervisor.config.provenance import explain_server, withhold
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
@@ -27,7 +26,7 @@ from supervisor.front.pages.audit import describe
 from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.requests import NoKey, check_from_here
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.host.loop.workbench import Workbench, beside
+from supervisor.host.loop.workbench import beside
 from supervisor.identity.operator_key import endpoint
 from supervisor.servers.reloading.port import Published, Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
@@ -126,7 +125,7 @@ class ConfigurationPages:
     async def add(self) -> Response:
         """Add a server: `{"name": ..., "entry": {...}, "ephemeral": false}`. It answers as a reload does, with 201."""
         check_key(self._view, "changing the configuration", "mcpvisor add")
-        new = await read_body(self._view.bench, _NEW)
+        new = await read_json(self._view.bench, _NEW)
         describe(new.name, "until the daemon ends" if new.ephemeral else "")
         return await when_done(lambda: self._view.editor.add(new.name, new.entry, ephemeral=new.ephemeral), 201)
 
@@ -137,7 +136,7 @@ class ConfigurationPages:
         """
         check_key(self._view, "changing the configuration", "mcpvisor add")
         self._view.control.check(server)
-        patch = (await read_body(self._view.bench, _CHANGE)).entry
+        patch = (await read_json(self._view.bench, _CHANGE)).entry
         describe(server, ", ".join(patch))
         return await when_done(lambda: self._view.editor.change(server, patch))
 
@@ -166,14 +165,6 @@ def check_key(view: View, what: str, command: str) -> None:
             f"Bearer KEY; the command is {command}",
             details=dict(view.operator.challenge(end)),
         )
-
-
-async def read_body(bench: Workbench, decoder: msgspec.json.Decoder[T]) -> T:
-    """Raises `InvalidArguments`."""
-    try:
-        return await read_json(bench, decoder)
-    except json.UnreadableJson as error:
-        raise InvalidArguments(f"the body cannot be used: {error}") from None
 
 
 async def when_done(work: Callable[[], Awaitable[Reloaded | Published]], status: int = 200) -> Response:

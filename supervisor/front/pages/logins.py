@@ -18,7 +18,6 @@ from quart import Response, request
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments, LoginFailed
-from actors.protocol.wire import json
 from actors.transport.redaction import Confidential
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
@@ -115,12 +114,8 @@ class LoginPages:
         """
         check_from_here(request.scope)
         accounts, asker = self._view.accounts(), REQUESTER.get().person
-        try:
-            given: LoginAnswer = await read_json(self._view.bench, _ANSWER)
-        except json.UnreadableJson:  # whose text may have what was given
-            raise InvalidArguments(
-                f'the body cannot be used: it has "answer", a text of at most {MAX_ANSWER_CHARS} characters'
-            ) from None
+        has = f'it has "answer", a text of at most {MAX_ANSWER_CHARS} characters'
+        given = await read_json(self._view.bench, _ANSWER, has)
         status = await accounts.answer(login, asker, given.answer) if accounts is not None else None
         if status is None:
             raise InvalidArguments(_NONE)

@@ -12,7 +12,8 @@ from quart_trio import QuartTrio
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.audit import describe
-from supervisor.front.pages.configuration import MAX_PATH_CHARS, check_key, read_body, when_done
+from supervisor.front.pages.bodies import read_json
+from supervisor.front.pages.configuration import MAX_PATH_CHARS, check_key, when_done
 from supervisor.front.pages.requests import check_from_here
 from supervisor.front.pages.rights import REQUESTER
 
@@ -60,7 +61,7 @@ def add_node_routes(view: View, app: QuartTrio) -> None:
         """
         check_key(view, "publishing a configuration", "mcpvisor fleet publish")
         publisher = view.publisher or abort(409, NO_NODE)
-        new, by = await read_body(view.bench, _PUBLICATION), REQUESTER.get().person.user or "the operator"
+        new, by = await read_json(view.bench, _PUBLICATION), REQUESTER.get().person.user or "the operator"
         describe(view.fleet.status().node, "only what would change" if new.plan else "")
         return await when_done(lambda: publisher.publish(new.text, by, name=new.name, plan=new.plan))
 

@@ -13,12 +13,9 @@ import trio
 from quart import Response, abort
 from quart_trio import QuartTrio
 
-from actors.errors import InvalidArguments
-from actors.protocol.wire import json
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.bodies import read_json
-from supervisor.host.loop.workbench import Workbench
 from supervisor.service.asking.elicitations import Action, Elicitation
 
 API: Final = "/api/questions"
@@ -71,7 +68,9 @@ class QuestionPages:
 
         What is wrong with an answer is in `error.data.fields`.
         """
-        given = await _read(self._view.bench)
+        given = await read_json(
+            self._view.bench, _answer, 'it is like {"action": "accept", "content": {...}}, or declines or cancels'
+        )
         elicitation = self._find(question) or abort(404, GONE)
         self._elicitations.answer(elicitation, given.action, given.content)
         return json_response({"id": question, "action": given.action})
@@ -97,12 +96,3 @@ class QuestionPages:
             "expires_in_s": round(max(0.0, each.expires - trio.current_time()), 1),
             "page": self._elicitations.address(each.id),
         }
-
-
-async def _read(bench: Workbench) -> PersonsAnswer:
-    try:
-        return await read_json(bench, _answer)
-    except json.UnreadableJson as error:
-        said = str(error) if isinstance(error, json.OtherShape) else "it is no JSON"
-        text = f'the body has to be like {{"action": "accept", "content": {{...}}}}: {said[:200]}'
-        raise InvalidArguments(text) from None

@@ -12,7 +12,6 @@ from quart import Response
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
-from actors.protocol.wire import json
 from supervisor.config.syntax.keys import name_fault
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
@@ -66,11 +65,7 @@ class TokenPages:
 
         Its text is in this answer alone. With a `server` it is for the `address` of that, in the answer, and no other.
         """
-        try:
-            new: NewToken = await read_json(self._view.bench, _NEW)
-        except json.UnreadableJson as error:
-            raise InvalidArguments(f"the body cannot be used: {error}") from None
-        return json_response(await make_token(self._view, new), 201)
+        return json_response(await make_token(self._view, await read_json(self._view.bench, _NEW)), 201)
 
     async def revoke(self, id_: str) -> Response:
         """Let a token be none any more, at once."""

@@ -23,8 +23,6 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.redefinition import MAX_PARTS
 from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Reason
-from actors.errors import InvalidArguments
-from actors.protocol.wire import json
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.audit import describe as describe_change
@@ -76,11 +74,7 @@ def add_trust_routes(view: View, app: QuartTrio) -> None:
         It takes the key that changes of the configuration take: `{"server": "notes", "tools": {"add_note": "..."}}`.
         """
         check_key(view, "approving tools", "mcpvisor approve")
-        try:
-            wanted: Approval = await read_json(view.bench, _APPROVAL)
-        except json.UnreadableJson as error:
-            raise InvalidArguments(f"the body cannot be used: {error}") from None
-        return await approve_tools(view, wanted)
+        return await approve_tools(view, await read_json(view.bench, _APPROVAL))
 
     app.add_url_rule("/api/trust", "trust", with_query(TrustQuery, trust))
     app.add_url_rule("/api/trust", "approve", approve, methods=["POST"])

@@ -15,7 +15,6 @@ from quart import Response, abort
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
-from actors.protocol.wire import json
 from supervisor.config.syntax.keys import name_fault
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
@@ -114,12 +113,8 @@ class ValuePages:
         `tier` is `user` or `team`, `owner` whose it is: yourself, or for an admin anybody.
         """
         place = self._place(tier, owner, server, name)
-        try:
-            new: NewValue = await read_json(self._view.bench, _NEW)
-        except json.UnreadableJson:  # whose text has names of the body, and there may be anything
-            raise InvalidArguments(
-                'the body cannot be used: it has "value", a text or a list of texts, and "locked", true or false'
-            ) from None
+        has = 'it has "value", a text or a list of texts, and "locked", true or false'
+        new = await read_json(self._view.bench, _NEW, has)
         await self._view.values.give(REQUESTER.get().person, place, Given(value=new.value, locked=new.locked))
         return json_response({"given": {**_members_of(place), "locked": new.locked}})
 
