@@ -201,7 +201,7 @@ class Performer:
     def _on_idle(self) -> None:
         """Let it sleep, if it has been idle for so long; else look again when it may have been."""
         context, link, settings = self.context, self.processes.link, self._server.settings
-        patience_s = idle_s = settings.idle_s(holds=bool(context.calls.state_loss.held))
+        patience_s = idle_s = context.calls.state_loss.idle_s
         if link is not None:
             patience_s = max(patience_s, min(link.talk.tasks.longest_s, settings.task_max_s))
         left = max(context.calls.last_activity + patience_s, self._server.seat.expected_until) - trio.current_time()
@@ -266,7 +266,7 @@ class Performer:
             case Timer.DRAIN:
                 return DRAIN_S
             case Timer.IDLE:
-                return self._server.settings.idle_s(holds=bool(self.context.calls.state_loss.held)) or None
+                return self.context.calls.state_loss.idle_s or None
             case Timer.RETRY:
                 # Calls try a server that was given up, but nobody can call what was never listed; and one that is not
                 # ours to start may heal without us.

@@ -35,12 +35,18 @@ class StateLoss:
     """Of one server; `watches`: who is answered matters. `learned` is told that it holds something, as calls show."""
 
     def __init__(self, settings: ServerSettings, learned: Callable[[], None]) -> None:
+        self._settings = settings
         self.held = settings.held
         self._learns = settings.stateful == "learn" and not self.held
         self.watches = self._learns or bool(self.held)
         self._learned = learned
         self._failed_wakes = 0
         self._clients: OrderedDict[Hashable, _Client] = OrderedDict()
+
+    @property
+    def idle_s(self) -> float:
+        """After how long without a call the server sleeps; 0: never."""
+        return self._settings.idle_s(holds=bool(self.held))
 
     def on_answer(self, client: Hashable, tool: str, process: int, result: msgspec.Raw) -> str:
         """Take the answer to a call of a tool; return what is lost and has to be said with it, if anything."""

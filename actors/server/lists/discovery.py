@@ -180,8 +180,7 @@ class Discovery:
         looked, self.looking = self.looking == self._context.calls.total, None
         self._timers.cancel(Timer.LOOK)
         self._watch(awake=self._course.life.serving and not looked)
-        holds = bool(self._context.calls.state_loss.held)
-        return looked and self._settings.idle_s(holds=holds) > 0
+        return looked and self._context.calls.state_loss.idle_s > 0
 
     def _watch(self, *, awake: bool) -> bool:
         """Return whether the lists are due to be read again; otherwise be told when they are.
