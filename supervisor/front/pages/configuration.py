@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -30,8 +30,6 @@ from supervisor.host.loop.workbench import beside
 from supervisor.identity.operator_key import endpoint
 from supervisor.servers.reloading.port import Published, Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
-
-T = TypeVar("T")
 
 WAIT_S: Final = 30.0
 """Reading a file takes milliseconds; one that hangs is on a volume that does."""
