@@ -181,7 +181,7 @@ class Admission:
         """Return the answer to whoever shows nothing: a browser is led to where it signs in."""
         if is_page(request.path):
             return NotAllowed(303, b"", ((b"location", SIGN_IN + b"?next=" + quote(request.path).encode()),))
-        here = is_from_here(request.address, request.fields)
+        here = is_from_here(request.address, request.ends[1][0], request.fields.lines)
         details = dict(self._operator.challenge(request.own_end)) if here else None
         return self._refusal(request, NotAuthenticated(_MISSING, details=details))
 

@@ -17,6 +17,7 @@ from supervisor.front.edge.fields import Fields
 FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via"})
 """What proxies write into what they send on (RFC 7239, RFC 9110 7.6.3, and the older ones)."""
 MAX_HOPS: Final = 32
+_MAPPED: Final = "::ffff:"
 _LIST: Final = b"x-forwarded-for"
 _FORWARDED: Final = b"forwarded"
 _FOR: Final = re.compile(
@@ -42,7 +43,7 @@ class TrustedProxies:
 
     def may_connect(self, address: str) -> bool:
         """Say whether somebody may connect where only proxies do: they encrypt, and this machine need not."""
-        return self.trusts(address) or is_loopback(address.removeprefix("::ffff:"))
+        return self.trusts(address) or is_loopback(address.removeprefix(_MAPPED))
 
     def sender(self, peer: str, fields: Fields) -> str | None:
         """Return where a request comes from that a peer sent on; None: from that peer itself."""
@@ -55,9 +56,13 @@ class TrustedProxies:
         return address
 
 
-def is_from_here(address: str, fields: Fields) -> bool:
-    """Say whether a request comes from a program of this machine itself, as far as proxies say that they are one."""
-    return is_loopback(address) and not (FORWARDED & fields.lines.keys())
+def is_from_here(address: str, own: str, names: Iterable[bytes]) -> bool:
+    """Say whether a request comes from a program of this machine itself, as far as proxies say that they are one.
+
+    A machine that reaches itself by an address of its `own`, which a request came to, sends from that as well. `names`
+    are those of the lines of its head.
+    """
+    return (is_loopback(address.removeprefix(_MAPPED)) or address == own) and FORWARDED.isdisjoint(names)
 
 
 def _hops(fields: Fields) -> Iterator[str]:

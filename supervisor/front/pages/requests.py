@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from typing import Any, TypeVar, get_type_hints
 
@@ -17,7 +16,7 @@ import msgspec
 
 from actors.errors import InvalidArguments, SupervisorError
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.proxies import FORWARDED
+from supervisor.front.proxies import is_from_here
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -76,19 +75,9 @@ def check_from_here(scope: Any) -> None:
     """
     if REQUESTER.get().is_proven:
         return
-    client, server = scope.get("client"), scope.get("server")
-    forwarded = any(name in FORWARDED for name, _ in scope["headers"])
-    if forwarded or not (client and _is_here(client[0], server[0] if server else None)):
+    (address, _), (own, _) = scope.get("client") or ("", 0), scope.get("server") or ("", 0)
+    if not address or not is_from_here(address, own, (name for name, _ in scope["headers"])):
         raise FromElsewhere(
             "orders are taken from the machine only that the daemon runs on, and not through a proxy: give this one "
             "there with the command `mcpvisor` (in a container: docker exec)"
         )
-
-
-def _is_here(client: str, server: str | None) -> bool:
-    try:
-        address = ipaddress.ip_address(client.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None) or address
-    return bool(mapped.is_loopback) or client == server

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.front.edge.fields import Fields
-from supervisor.front.proxies import TrustedProxies
+from supervisor.front.proxies import FORWARDED, TrustedProxies, is_from_here
 
 PROXIES = TrustedProxies(["10.0.0.0/8", "fd00::1"])
 
@@ -65,3 +65,11 @@ def test_whatever_stands_there_raises_nothing(line: str, name: bytes) -> None:
 def test_only_proxies_and_this_machine_may_connect_where_they_encrypt() -> None:
     connecting = [peer for peer in ("10.2.3.4", "127.0.0.1", "::1", "192.0.2.1", "") if PROXIES.may_connect(peer)]
     assert connecting == ["10.2.3.4", "127.0.0.1", "::1"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", "198.51.100.1"])
+def test_a_program_of_this_machine_is_here_by_whatever_address_it_comes(address: str) -> None:
+    """198.51.100.1 is the one that the request came to: a machine that names itself so sends from it, too."""
+    assert is_from_here(address, "198.51.100.1", (b"host",))
+    assert not any(is_from_here(address, "198.51.100.1", (b"host", name)) for name in FORWARDED)
+    assert not is_from_here("198.51.100.2", "198.51.100.1", ())
