@@ -12,7 +12,7 @@ from actors.transport.redaction import HIDDEN
 from supervisor.config.effective import fault_of, rule_of, tiers_of
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.keys import hint_of, is_comment
 from supervisor.config.syntax.values import Findings, Problem, Remark
 from supervisor.identity.given import Given, Tier
 from supervisor.identity.people import People, Team, User
@@ -108,8 +108,7 @@ def given_remarks(identity: People, entries: Mapping[str, ServerConfig]) -> Iter
             continue
         taken = tiers_of(config)
         if name not in taken:
-            likely = nearest(name, taken)
-            hint = f'did you mean "{likely}"?' if likely else f"it takes: {', '.join(taken) or 'none'}"
+            hint = hint_of(name, taken, f"it takes: {', '.join(taken) or 'none'}")
             yield place, f"the server {server!r} takes no such value", hint
         elif fault := rule_of(config, name).fault(given.value):
             yield place, f"cannot be used: it {fault}", ""

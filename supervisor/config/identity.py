@@ -14,7 +14,7 @@ from msgspec import Struct
 from supervisor.config.given import VALUES, Expand, GivenReader
 from supervisor.config.syntax.address import is_loopback
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import is_comment, name_fault, nearest, suggest_name
+from supervisor.config.syntax.keys import hint_of, is_comment, name_fault, suggest_name
 from supervisor.config.syntax.limits import is_address
 from supervisor.config.syntax.values import Problem, Remark, read_members
 from supervisor.identity.issuers import ALGORITHMS, Introspection, Issuer
@@ -110,5 +110,4 @@ def identity_remarks(identity: People, servers: Collection[str]) -> Iterator[Rem
     """Yield which names of users and servers mean nobody; `servers` are all there are."""
     known = {"user": identity.users, "server": servers}
     for place, name, kind in identity.faults(servers):
-        likely = nearest(name, known[kind])
-        yield (IDENTITY, *place), f"there is no {kind} {name!r}", f'did you mean "{likely}"?' if likely else ""
+        yield (IDENTITY, *place), f"there is no {kind} {name!r}", hint_of(name, known[kind], "")

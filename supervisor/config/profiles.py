@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.tool_rules import fits
-from supervisor.config.syntax.keys import name_fault, nearest, suggest_name
+from supervisor.config.syntax.keys import hint_of, name_fault, suggest_name
 from supervisor.config.syntax.values import Problem, Remark, read_members
 
 PROFILES = "profiles"
@@ -28,9 +28,7 @@ def read_profiles(members: Mapping[str, Any], default: object, problem: Problem)
             problem((PROFILES, name), fault, f'rename it, for example to "{suggest_name(name)}"')
         read[name] = _read(name, written, problem)
     if isinstance(default, str) and default and default not in read:
-        likely = nearest(default, read)
-        hint = f'did you mean "{likely}"?' if likely else 'it must be one of "profiles"'
-        problem(("profile",), "there is no such profile", hint)
+        problem(("profile",), "there is no such profile", hint_of(default, read, 'it must be one of "profiles"'))
     return read
 
 
@@ -49,6 +47,4 @@ def profile_remarks(profiles: Mapping[str, ViewProfile], servers: Collection[str
             for at, pattern in enumerate(getattr(profile, key) or ()):
                 server = pattern.partition(":")[0] if key in _WITH_PATHS else pattern
                 if not any(fits(each, (server,)) for each in servers):
-                    likely = nearest(server, servers)
-                    hint = f'did you mean "{likely}"?' if likely else ""
-                    yield (PROFILES, name, key, at), "no server is called so", hint
+                    yield (PROFILES, name, key, at), "no server is called so", hint_of(server, servers, "")

@@ -22,7 +22,7 @@ from supervisor.config.syntax.address import authority, origin_of, split_address
 from supervisor.config.syntax.environment import read_env
 from supervisor.config.syntax.expand import expand, expand_home
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.keys import hint_of, is_comment
 from supervisor.config.syntax.origins import Lookups, ValueLayer, overlay
 from supervisor.config.syntax.values import Findings, Remark, build, keys_of, raise_together, type_faults
 
@@ -66,9 +66,8 @@ def read_settings(
         if key in _GONE:
             findings.problem(("supervisor", key), "unknown key", _GONE[key])
             continue
-        likely = nearest(key, keys)
         beside = 'it belongs beside "command" of a server' if key in keys_of(ServerConfig) else "remove it"
-        findings.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
+        findings.problem(("supervisor", key), "unknown key", hint_of(key, keys, beside))
     for below, message, hint in type_faults(own, keys):
         findings.problem(("supervisor", *below), message, hint)
     raise_together(findings.problems[known:])

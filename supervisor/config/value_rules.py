@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from actors.transport.mask import is_secret, looks_secret
 from actors.transport.stdio.installer import LAUNCHERS
-from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.keys import hint_of, is_comment
 from supervisor.config.syntax.tiers import TieredText, Value
 from supervisor.config.syntax.values import Problem, Remark, read_members
 
@@ -148,9 +148,5 @@ def value_remarks(names: Iterable[str], texts: Iterable[TieredText]) -> Iterator
     used = {reference.name for text in texts for reference in text.references}
     for name in names:
         if name not in used:
-            likely = nearest(name, used)
-            yield (
-                (VALUES, name),
-                f"no ${{user:{name}}} or ${{team:{name}}} is in the entry",
-                (f'did you mean "{likely}"?' if likely else "write it where the value belongs"),
-            )
+            hint = hint_of(name, used, "write it where the value belongs")
+            yield (VALUES, name), f"no ${{user:{name}}} or ${{team:{name}}} is in the entry", hint

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from actors.transport.redaction import Confidential
 from supervisor.config.clients.table import keys_by_name
-from supervisor.config.syntax.keys import is_comment, nearest, translate
+from supervisor.config.syntax.keys import hint_of, is_comment, translate
 from supervisor.config.syntax.limits import is_address
 from supervisor.config.syntax.units import Grant, SigningAlgorithm, Whose
 from supervisor.config.syntax.values import keys_of
@@ -63,8 +63,7 @@ def translate_oauth(members: Mapping[str, Any], problem: Problem) -> tuple[dict[
     ours = keys_of(OAuthConfig)
     for name in members:
         if name not in ours and name not in _KEYS and not is_comment(name):
-            likely = nearest(name, [*ours, *_KEYS])
-            problem(name, "unknown key", f'did you mean "{likely}"?' if likely else f"known are {', '.join(ours)}")
+            problem(name, "unknown key", hint_of(name, [*ours, *_KEYS], f"known are {', '.join(ours)}"))
     own, spelled = translate(members, ours, SPELLINGS)
     own = {key: value for key, value in own.items() if value is not None}
     scope = own.get("scope")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
@@ -40,6 +40,8 @@ from supervisor.config.syntax.tiers import TieredText, fill_in
 from supervisor.config.syntax.units import KINDS, Kind
 from supervisor.config.syntax.values import Remark, build, keys_of, type_faults
 from supervisor.config.value_rules import VALUES, place_faults, read_values, value_remarks
+
+_TYPES: Final = ("type", *names_with("renamed", "type"))
 
 
 def read_server(name: str, members: object, where: KeyPath, around: Surroundings) -> ServerConfig | None:
@@ -141,9 +143,7 @@ class _Entry:
         elif not command and not url and not meant & {"command", "url", *names_with("renamed")}:
             below = ("command",) if "command" in self._members else ()
             self._problem(below, 'an entry needs a "command" or a "url"', "write the program to start, or the address")
-        written = next(
-            (key for key in ("type", "transport", "transportType") if self._members.get(key) is not None), None
-        )
+        written = next((key for key in _TYPES if self._members.get(key) is not None), None)
         if written is None:
             remote: Kind = "websocket" if str(self._own.get("url")).startswith(("ws:", "wss:")) else "http"
             self._kind = remote if url else "stdio"

@@ -12,8 +12,8 @@ from typing import Any, Final
 from actors.catalogue.lists.validation import MAX_DESCRIPTION
 from actors.catalogue.tool_rules import ToolRules, name_fault
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import is_comment, names_with
-from supervisor.config.syntax.values import Remark, hint_of, keys_of, type_faults
+from supervisor.config.syntax.keys import hint_of, is_comment, names_with
+from supervisor.config.syntax.values import Remark, keys_of, type_faults
 
 ALLOWED: Final = names_with("allow")
 DENIED: Final = names_with("deny")

@@ -16,7 +16,7 @@ from actors.errors import ConfigError
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import is_loopback
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import name_fault, nearest, suggest_name
+from supervisor.config.syntax.keys import hint_of, name_fault, suggest_name
 from supervisor.config.syntax.limits import is_address, launch_faults
 from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, Size
 from supervisor.config.syntax.values import Problem, read_members
@@ -142,9 +142,7 @@ def _faults_of_all(own: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, str]]
         yield ("queue_events",), "is less than two batches", "make it larger, or batch_events smaller"
     for at, pattern in enumerate(own.get("events", ())):
         if not any(fnmatchcase(kind, pattern) for kind in KINDS):
-            likely = nearest(pattern, KINDS)
-            hint = f'did you mean "{likely}"?' if likely else 'for example "mcp.server.*"'
-            yield ("events", at), "fits no kind of event", hint
+            yield ("events", at), "fits no kind of event", hint_of(pattern, KINDS, 'for example "mcp.server.*"')
 
 
 def _faults_of_http(own: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, str]]:

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from actors.errors import ConfigError
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.keys import hint_of, is_comment
 from supervisor.config.syntax.values import Problem
 
 PLUGINS: Final = "plugins"
@@ -76,9 +76,8 @@ def _check(declared: type[Struct], options: Mapping[str, Any], problem: Problem)
     known = [field.encode_name for field in structs.fields(declared)]
     unknown = [key for key in options if key not in known]
     for key in unknown:
-        likely = nearest(key, known)
         takes = f"it takes {', '.join(known)}" if known else "it takes no options"
-        problem((key,), "unknown key", f'did you mean "{likely}"?' if likely else takes)
+        problem((key,), "unknown key", hint_of(key, known, takes))
     if unknown:
         return
     try:

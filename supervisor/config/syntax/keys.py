@@ -98,9 +98,10 @@ FOREIGN: Mapping[str, ForeignKey] = _foreign()
 """Every key that other clients write and that is not ours, or is something else here."""
 
 
-def names_with(meaning: Meaning) -> tuple[str, ...]:
-    """Return the keys of other programs that mean this."""
-    return tuple(name for name, keys in keys_by_name().items() if any(k.meaning == meaning for k in keys.values()))
+def names_with(meaning: Meaning, to: str = "") -> tuple[str, ...]:
+    """Return the keys of other programs that mean this; `to`: only those that mean this key of ours."""
+    wanted = ((name, key) for name, keys in keys_by_name().items() for key in keys.values() if key.meaning == meaning)
+    return tuple(dict.fromkeys(name for name, key in wanted if to in ("", key.to)))
 
 
 TOP_LEVEL: dict[str, str] = {
@@ -228,6 +229,15 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
         word[:80].lower().replace("_", "").replace("-", ""), options, scorer=fuzz.ratio, score_cutoff=_SUGGEST_ABOVE
     )
     return str(closest[2]) if closest else None
+
+
+def hint_of(word: str, known: Collection[str], otherwise: str | None = None) -> str:
+    """Return which of the known words is probably meant, else what helps otherwise: all of them, if nothing is given,
+    as who reads it has no other page at hand.
+    """
+    if likely := nearest(word, known):
+        return f'did you mean "{likely}"?'
+    return f"known are {', '.join(known)}" if otherwise is None else otherwise
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:

@@ -19,7 +19,7 @@ from msgspec import NODEFAULT, Struct, inspect, structs
 
 from actors.errors import ConfigError
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, show_path
-from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.keys import hint_of, is_comment
 from supervisor.config.syntax.origins import Origin
 
 MAX_PROBLEMS = 20
@@ -244,12 +244,6 @@ def read_members(struct: type[Struct], written: Mapping[str, Any], place: KeyPat
         problem((*place, *below), message, hint)
     wrong = {below[0] for below, *_ in faults}
     return {key: value for key, value in own.items() if key in keys and key not in wrong}
-
-
-def hint_of(word: str, known: Iterable[str]) -> str:
-    """Return which of the known words is probably meant, else all of them: who reads it has no other page at hand."""
-    likely = nearest(word, known)
-    return f'did you mean "{likely}"?' if likely else f"known are {', '.join(known)}"
 
 
 def type_faults(members: Mapping[str, Any], keys: Mapping[str, Key]) -> Iterator[Remark]:
