@@ -9,7 +9,8 @@ URIs in answers: the meta-tool answers with `server|uri`, as `list_mcp_resources
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -34,6 +35,7 @@ from supervisor.service.results.keeper import KeptResults
 from supervisor.service.results.reading import SCHEME, ResultPart
 
 MAX_COMPLETED_BYTES = 65_536
+PARTS_JOINED: Final = 10_000
 PART_KEY: Final = "mcpvisor/part"
 """In `_meta` of contents that are a part of a result: which one, and how to go on."""
 _KNOWN = {
@@ -161,43 +163,52 @@ def _kept_contents(uri: str, read: ResultPart, era: Era) -> bytes:
 
 
 def _for_model(server: str, body: bytes) -> bytes:
-    contents = _contents(server, body)
-    named = [_with_own_name(server, item, resource_path) for item in contents]
-    blocks = [_block(server, item) for item in contents]
-    return b"".join(_write({"content": blocks, "structuredContent": _with_contents(body, named)}))
+    blocks = (_block(server, item) for item in _contents(server, body))
+    named = (_with_own_name(server, item, resource_path) for item in _contents(server, body))
+    return _written({"content": blocks, "structuredContent": _with_contents(body, named)})
 
 
 def _as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
     """Return the result of `resources/read` for what a server answered, its URIs `renamed` to `mcp://server/uri`."""
-    contents: list[Any] = _contents(server, body)
+    contents: Iterator[Any] = _contents(server, body)
     if renamed:
-        contents = [_with_own_name(server, item, resource_uri) for item in contents]
-    return b"".join(_write(_with_contents(body, contents, era)))
+        contents = (_with_own_name(server, item, resource_uri) for item in contents)
+    return _written(_with_contents(body, contents, era))
+
+
+def _written(value: Any) -> bytes:
+    """Return JSON text of members that are very many, or very large; an iterator is an array.
+
+    Other threads have their turn in between: so few parts are joined in one call, and nothing is there as a whole that
+    is freed as a whole.
+    """
+    parts = _write(value)
+    return b"".join(iter(lambda: b"".join(islice(parts, PARTS_JOINED)), b""))
 
 
 def _write(value: Any) -> Iterator[bytes]:
-    """Yield JSON text in parts: of members that are very many, or very large.
-
-    Other threads have their turn in between, and the parts are copied once, when they are joined.
-    """
+    """Yield the parts of a JSON text, none of them empty."""
     if isinstance(value, dict):
         for number, (name, member) in enumerate(value.items()):
             yield (b"," if number else b"{") + encode(name) + b":"
             yield from _write(member)
         yield b"}" if value else b"{}"
-    elif isinstance(value, list):
+    elif isinstance(value, Iterator):
+        yield b"["
         for number, item in enumerate(value):
-            yield b"," if number else b"["
+            if number:
+                yield b","
             yield from _write(item)
-        yield b"]" if value else b"[]"
+        yield b"]"
     else:
         yield bytes(value) if isinstance(value, msgspec.Raw) else encode(value)
 
 
-def _contents(server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
+def _contents(server: str, body: bytes) -> Iterator[dict[str, msgspec.Raw]]:
     try:
         contents = json.read(json.MEMBERS, body).get("contents", b"[]")
-        return [json.read(json.MEMBERS, item) for item in json.read(json.ELEMENTS, contents)]
+        for item in json.read(json.ELEMENTS, contents):
+            yield json.read(json.MEMBERS, item)
     except json.UnreadableJson:
         text = f"server {server!r} answered resources/read with something that is no resource"
         raise ProtocolViolation(text, server=server, outcome="completed") from None
@@ -211,7 +222,7 @@ def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
     return {"type": "resource", "resource": _with_own_name(server, item, resource_uri)}
 
 
-def _with_contents(body: bytes, contents: list[Any], era: Era = "legacy") -> dict[str, Any]:
+def _with_contents(body: bytes, contents: Iterable[Any], era: Era = "legacy") -> dict[str, Any]:
     members: dict[str, Any] = {**json.MEMBERS.decode(body), "contents": contents}
     if era == "modern":  # nothing is known about who else may see it
         members = {"ttlMs": 0, **members, "cacheScope": "private"}
