@@ -37,6 +37,8 @@ MAX_DIGESTS: Final = 64
 MAX_TOOLS: Final = 20_000
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Of one server, of names and digests. Tools that are not offered go first; what has no room waits."""
+CHARACTER_BYTES: Final = 4
+"""The most that one takes in UTF-8."""
 
 WHY: Final[Mapping[Reason, str]] = {
     "added": "it is new, and nobody has approved it",
@@ -56,10 +58,10 @@ class Pins(msgspec.Struct, frozen=True):
 
     def plus(self, approved: Mapping[str, bytes], offered: Collection[str]) -> Pins:
         """Return the pins with these too, within their bounds; `offered` are the names of tools that there are."""
-        tools = dict(self.tools)
-        for name, pinned in approved.items():
-            others = tuple(each for each in tools.get(name, ()) if each != pinned)
-            tools[name] = (*others, pinned)[-MAX_DIGESTS:]
+        tools = {**self.tools, **{name: (pinned,) for name, pinned in approved.items()}}
+        for name in self.tools.keys() & approved.keys():
+            others = (each for each in self.tools[name] if each != approved[name])
+            tools[name] = (*others, approved[name])[-MAX_DIGESTS:]
         return Pins(_within_bounds(tools, offered))
 
 
@@ -69,9 +71,10 @@ def key_of(server: str) -> str:
 
 
 def _within_bounds(tools: dict[str, tuple[bytes, ...]], offered: Collection[str]) -> dict[str, tuple[bytes, ...]]:
-    size = sum(map(_cost, tools.items()))
-    if size <= MAX_BYTES and len(tools) <= MAX_TOOLS:
+    most = CHARACTER_BYTES * sum(map(len, tools)) + sum(map(len, chain.from_iterable(tools.values())))
+    if most <= MAX_BYTES and len(tools) <= MAX_TOOLS:  # nearly always, and this is done on the loop
         return tools
+    size = sum(map(_cost, tools.items()))
     needless = (name for name in [*tools] if name not in offered)
     last = reversed([name for name in tools if name in offered])
     names = chain(needless, last)
@@ -100,12 +103,14 @@ def judge(pins: Pins | None, tools: Iterable[Tool], trust: Trust, lookalikes: Co
     first = pins is None
     known = pins or Pins()
     listed = {tool.name: tool for tool in tools}
-    unknown = {name: pinned for name, tool in listed.items() if not known.has(name, pinned := digest(tool))}
+    unknown = {
+        name: pinned for name, tool in listed.items() if (pinned := digest(tool)) not in known.tools.get(name, ())
+    }
     suspicious = {name for name in unknown if listed[name].alarms or name in lookalikes}
     if first or trust == "open":
         approved = {name: pinned for name, pinned in unknown.items() if name not in suspicious}
         known = known.plus(approved, listed) if approved else known
-        unknown = {name: pinned for name, pinned in unknown.items() if not known.has(name, pinned)}
+        unknown = {name: pinned for name, pinned in unknown.items() if pinned not in known.tools.get(name, ())}
     return Judged(known, {name: _reason(known, name, suspicious) for name in unknown})
 
 
