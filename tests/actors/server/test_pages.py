@@ -39,16 +39,19 @@ class Reading:
         return pages.read_page(*arguments)  # type: ignore[arg-type]  # passed on as they came
 
 
-async def test_a_large_page_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("tools", [large(100), [tool(f"t{number}") for number in range(120)]], ids=["bytes", "entries"])
+async def test_a_large_page_is_read_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch, tools: list[dict[str, object]]
+) -> None:
     reading = Reading(monkeypatch)
     with trio.fail_after(20):
-        async with running_server(FakeServer(tools=large(100))) as rig, trio.open_nursery() as nursery:
+        async with running_server(FakeServer(tools=tools)) as rig, trio.open_nursery() as nursery:
             nursery.start_soon(rig.wake)
             await trio.to_thread.run_sync(reading.begun.wait)
             assert (await rig.status()).state is State.DISCOVERING
             reading.go_on.set()
             await rig.until_listed(1)
-            assert len(rig.listed[0]) == 100
+            assert len(rig.listed[0]) == len(tools)
             assert threading.main_thread() not in reading.threads
 
 
