@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import h11
 import httpx2
+import trio
 from httpcore2 import AsyncHTTP11Connection, RemoteProtocolError
 
 from actors.errors import SpawnFailed
@@ -69,6 +70,7 @@ async def _receive_in_bounds(self: AsyncHTTP11Connection, *args: Any, **named: A
         if count > MAX_INTERIM:
             raise RemoteProtocolError(TOO_MANY_INTERIM)
         self._interim = count  # type: ignore[attr-defined]  # an attribute of ours
+        await trio.lowlevel.checkpoint()  # one read may have brought them all, to many calls at once
     elif isinstance(event, h11.Response):
         self._interim = 0  # type: ignore[attr-defined]  # the same
         kind = dict(event.headers).get(b"content-type", b"").decode("latin-1")

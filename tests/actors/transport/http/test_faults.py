@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import ssl
 import time
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import httpx2
 import msgspec
 import pytest
 import trio
+from httpcore2 import AsyncHTTP11Connection, AsyncMockStream, Origin
 
 from actors.errors import (
     CallTimedOut,
@@ -29,7 +32,7 @@ from actors.life.states import State
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
 from actors.server.calls.call import MAX_STALE
-from actors.transport.http.client.client import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES
+from actors.transport.http.client.client import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES, way_to
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import MAX_REDIRECTS
 from actors.transport.http.transport import HttpTransport
@@ -346,3 +349,22 @@ async def test_a_redirect_within_the_origin_is_followed_with_its_credential() ->
     assert (first.path, second.path) == ("/mcp", "/moved")
     assert second.headers["authorization"] == "Bearer t"
     assert first.body == second.body
+
+
+async def test_others_have_their_turn_between_interim_answers_that_came_in_one_read() -> None:
+    way_to("http://far.example", ssl.create_default_context(), httpx2.Limits())
+    answers = b"HTTP/1.1 100 \r\n\r\n" * MAX_INTERIM + b"HTTP/1.1 200 \r\ncontent-length: 0\r\n\r\n"
+    turns = 0
+
+    async def wait_often() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait_often)
+        async with AsyncHTTP11Connection(Origin(b"http", b"far.example", 80), AsyncMockStream([answers])) as connection:
+            assert (await connection.request("GET", "http://far.example/")).status == 200
+        assert turns >= MAX_INTERIM
+        nursery.cancel_scope.cancel()
