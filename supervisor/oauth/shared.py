@@ -31,12 +31,9 @@ class SharedLogins:
         self._records = records
         self._accounts = accounts
         self._life = life
-        self._heard: dict[AccountName, Grant | None] = {}
-        self._bell = trio.lowlevel.ParkingLot()
-        records.follow(KIND, self._hear)
+        self._heard = records.hear(KIND, _read)
 
     def tell(self, name: AccountName, grant: Grant | None) -> None:
-        self._heard.pop(name, None)  # it is older
         self._records.put(KIND, _key(name), None if grant is None else msgspec.json.encode(grant))
 
     def make_name(self) -> str:
@@ -59,18 +56,15 @@ class SharedLogins:
                 await trio.lowlevel.checkpoint()
         self._records.want_everything()
         while True:
-            while not self._heard:
-                await self._bell.park()
-            name = next(iter(self._heard))
-            accounts.hear(name, self._heard.pop(name))
+            for name, grant in (await self._heard.wait(1)).items():
+                accounts.hear(name, grant)
             await trio.lowlevel.checkpoint()
 
-    def _hear(self, name: str, payload: bytes | None) -> None:
-        from supervisor.oauth.issuers.grant import Grant
 
-        told = None if payload is None else msgspec.json.decode(payload, type=Grant)
-        self._heard[_NAME.decode(name)] = told
-        self._bell.unpark_all()
+def _read(name: str, payload: bytes | None) -> tuple[AccountName, Grant | None]:
+    from supervisor.oauth.issuers.grant import Grant
+
+    return _NAME.decode(name), None if payload is None else msgspec.json.decode(payload, type=Grant)
 
 
 def _key(name: AccountName) -> str:

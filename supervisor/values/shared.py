@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -29,11 +28,10 @@ class SharedValues:
     def __init__(self, records: SharedRecords, table: ValueTable) -> None:
         self._records = records
         self._table = table
-        self._heard: dict[ValuePlace, Given | None] = {}
-        self._bell = trio.lowlevel.ParkingLot()
+        self._heard = records.hear(KIND, _read)
+        self._known = trio.Event()
         self.flush = records.flush
         table.sharing, table.taken = self, self._know
-        records.follow(KIND, self._hear)
         if table.read:
             self._know(table.values)
 
@@ -42,13 +40,9 @@ class SharedValues:
 
     async def run(self) -> None:
         """Take what other nodes were given, for ever, once those that this one has kept are known."""
+        await self._known.wait()
         while True:
-            while not (self._heard and self._table.read):
-                await self._bell.park()
-            page = dict(islice(self._heard.items(), MAX_AT_ONCE))
-            for place in page:
-                del self._heard[place]
-            self._table.hear(page)
+            self._table.hear(await self._heard.wait(MAX_AT_ONCE))
             await trio.lowlevel.checkpoint()
 
     def _know(self, values: GivenValues) -> None:
@@ -57,12 +51,11 @@ class SharedValues:
                 for name, value in given.items():
                     place = ValuePlace(tier, owner, server, name)
                     self._records.know(KIND, _name_of(place), msgspec.json.encode(value))
-        self._bell.unpark_all()
+        self._known.set()
 
-    def _hear(self, name: str, payload: bytes | None) -> None:
-        place = ValuePlace(*_PLACE.decode(name))
-        self._heard[place] = None if payload is None else _GIVEN.decode(payload)
-        self._bell.unpark_all()
+
+def _read(name: str, payload: bytes | None) -> tuple[ValuePlace, Given | None]:
+    return ValuePlace(*_PLACE.decode(name)), None if payload is None else _GIVEN.decode(payload)
 
 
 def _name_of(place: ValuePlace) -> str:

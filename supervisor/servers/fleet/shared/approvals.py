@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import trio
 
 from actors.catalogue.trust import Pins
 from supervisor.store.people.approvals import Approvals
@@ -27,13 +26,10 @@ class SharedApprovals:
     def __init__(self, records: SharedRecords, approvals: Approvals) -> None:
         self._records = records
         self._approvals = approvals
-        self._heard: dict[str, Pins] = {}
-        self._bell = trio.lowlevel.ParkingLot()
-        records.follow(KIND, self._hear)
+        self._heard = records.hear(KIND, _read)
         approvals.share(self)
 
     def tell(self, server: str, pins: Pins) -> None:
-        self._heard.pop(server, None)  # it is older
         self._records.put(KIND, server, msgspec.msgpack.encode(pins))
 
     def offer(self, server: str, pins: Pins) -> None:
@@ -41,19 +37,18 @@ class SharedApprovals:
 
     async def read(self) -> Mapping[str, Pins]:
         await self._records.complete.wait()
-        heard, self._heard = self._heard, {}
-        return heard
+        return _given(self._heard.take())
 
     async def run(self) -> None:
         """Take what other nodes approve, for ever, once it is known what is approved here."""
         await self._approvals.known.wait()
         while True:
-            while not self._heard:
-                await self._bell.park()
-            heard, self._heard = self._heard, {}
-            await self._approvals.hear(heard)
+            await self._approvals.hear(_given(await self._heard.wait()))
 
-    def _hear(self, server: str, payload: bytes | None) -> None:
-        if payload is not None:  # nobody takes an approval back
-            self._heard[server] = _PINS.decode(payload)
-            self._bell.unpark_all()
+
+def _read(server: str, payload: bytes | None) -> tuple[str, Pins | None]:
+    return server, None if payload is None else _PINS.decode(payload)
+
+
+def _given(heard: Mapping[str, Pins | None]) -> dict[str, Pins]:
+    return {server: pins for server, pins in heard.items() if pins is not None}  # nobody takes an approval back

@@ -17,7 +17,8 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from itertools import islice
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 import trio
@@ -28,6 +29,9 @@ from supervisor.fleet.engine import Engine
 from supervisor.fleet.records import RecordPut
 from supervisor.servers.fleet.shared.pending import Pending
 from supervisor.store.sealing import Sealing
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +87,36 @@ class NoRecordStore:
 _RECORD: Final = msgspec.msgpack.Decoder(_Record)
 
 
+class Heard(Generic[K, V]):
+    """What other nodes have put of a kind, for whoever takes it in their own time: of each name the newest, the oldest
+    first.
+    """
+
+    def __init__(self, read: Callable[[str, bytes | None], tuple[K, V]]) -> None:
+        self._read = read
+        self._waiting: dict[str, tuple[K, V]] = {}
+        self._bell = trio.lowlevel.ParkingLot()
+
+    def add(self, name: str, payload: bytes | None) -> None:
+        """Raises what `read` raises."""
+        self._waiting[name] = self._read(name, payload)
+        self._bell.unpark_all()
+
+    def drop(self, name: str) -> None:
+        self._waiting.pop(name, None)
+
+    def take(self, most: int = MAX_RECORDS) -> dict[K, V]:
+        """Return what nobody has taken yet."""
+        page = [*islice(self._waiting, most)]
+        return dict(map(self._waiting.pop, page))
+
+    async def wait(self, most: int = MAX_RECORDS) -> dict[K, V]:
+        """Return the same, once there is something."""
+        while not self._waiting:
+            await self._bell.park()
+        return self.take(most)
+
+
 class SharedRecords:
     """Those that this node knows. `keys` are those of the fleet, the newest first. `now` gives unix seconds.
 
@@ -106,6 +140,7 @@ class SharedRecords:
         self._unheard: dict[str, None] = {}
         self._pending = Pending()
         self._takers: dict[str, TakeRecord] = {}
+        self._heard: dict[str, Heard[Any, Any]] = {}
         self._behind = False
         self.complete = trio.Event()
         """Set when all that the others had put by then is known."""
@@ -113,6 +148,15 @@ class SharedRecords:
     def follow(self, kind: str, take: TakeRecord) -> None:
         """Have `take` called with each record of a kind that another node puts."""
         self._takers[kind] = take
+
+    def hear(self, kind: str, read: Callable[[str, bytes | None], tuple[K, V]]) -> Heard[K, V]:
+        """Return where each record of a kind waits that another node puts, as `read` makes it of name and payload.
+
+        What this node puts meanwhile is newer than what waits of that name.
+        """
+        self._heard[kind] = heard = Heard(read)
+        self.follow(kind, heard.add)
+        return heard
 
     async def restore(self, kept: Mapping[str, bytes]) -> None:
         """Know what this node had seen when it ran last, as it was saved. What it cannot open is of another fleet."""
@@ -155,6 +199,8 @@ class SharedRecords:
         key = f"{kind}/{name}"
         if payload is not None and not _may_be_shared(kind, payload):
             return
+        if (heard := self._heard.get(kind)) is not None:
+            heard.drop(name)
         known = self._known.get(key)
         if known is None or known.payload != payload:
             before_ms = 0 if known is None else known.put_ms

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
-import trio
-
 from actors.errors import SupervisorError
 
 if TYPE_CHECKING:  # it needs cryptography, which takes megabytes
@@ -34,24 +32,16 @@ class SharedSwitches:
 
     def __init__(self, records: SharedRecords, board: SwitchBoard, off: Iterable[str]) -> None:
         self._board = board
-        self._waiting: dict[str, bool] = {}
-        self._bell = trio.lowlevel.ParkingLot()
+        self._heard = records.hear(KIND, lambda server, payload: (server, payload != OFF))
         for server in off:
             records.know(KIND, server, OFF)
-        records.follow(KIND, self._hear)
         board.switched = lambda server, on: records.put(KIND, server, ON if on else OFF)
 
     async def run(self) -> None:
         """Carry out what other nodes were ordered, for ever."""
         while True:
-            while not self._waiting:
-                await self._bell.park()
-            server, on = self._waiting.popitem()
-            try:
-                await self._board.switch(server, on=on)
-            except SupervisorError as error:
-                log.warning("%s is not switched as all nodes were told: %s", server, error.message)
-
-    def _hear(self, server: str, payload: bytes | None) -> None:
-        self._waiting[server] = payload != OFF
-        self._bell.unpark_all()
+            for server, on in (await self._heard.wait(1)).items():
+                try:
+                    await self._board.switch(server, on=on)
+                except SupervisorError as error:
+                    log.warning("%s is not switched as all nodes were told: %s", server, error.message)
