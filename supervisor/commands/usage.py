@@ -56,6 +56,8 @@ by_option = click.option("--by", type=click.Choice(get_args(By)), default="tool"
 def usage(*, window: str, by: By, server: str, user: str, limit: int, as_json: bool, url: str) -> None:
     """Show what was called, how often it failed, and how long it took.
 
+    UNSENT are calls that never reached their server: refused, or it was not up. They are no failures of it.
+
     P50 and P95: half of the calls, and 95 in 100, took no longer. WAITED is the time before that in which they waited
     for their server to wake, or for their turn.
 
@@ -117,7 +119,7 @@ async def read(daemon: DaemonClient, parameters: dict[str, str]) -> tuple[dict[s
 
 def rows_table(told: dict[str, Any], limit: int) -> Table:
     columns = [name.upper() for name in NAMES[told["by"]]]
-    numbers = ("CALLS", "FAILED", "P50", "P95", "WAITED", "OUT", "LAST")
+    numbers = ("CALLS", "FAILED", "UNSENT", "P50", "P95", "WAITED", "OUT", "LAST")
     shown, now = table(*columns, *numbers, right=numbers), time.time()
     for row in told["rows"][:limit]:
         took = row["took_ms"]
@@ -125,6 +127,7 @@ def rows_table(told: dict[str, Any], limit: int) -> Table:
             *(plain(row[name] or "-") for name in NAMES[told["by"]]),
             f"{row['calls']:,}",
             Text(f"{row['failed']:,}", style="bold red" if row["failed"] else ""),
+            Text(f"{row['not_sent']:,}", style="red" if row["not_sent"] else ""),
             *map(in_time, (took["p50"], took["p95"], row["waited_ms"]["p95"])),
             in_bytes(row["bytes_out"]),
             "-" if row["newest"] is None else duration(now - row["newest"]),
@@ -149,6 +152,8 @@ def summary(told: dict[str, Any], line: dict[str, Any]) -> str:
     failed = (
         f"{whole['failed']:,} failed ({whole['failed'] / whole['calls']:.1%})" if whole["failed"] else "none failed"
     )
+    if whole["not_sent"]:
+        failed += f", {whole['not_sent']:,} never sent"
     return (
         f"{whole['calls']:,} call{'s' * (whole['calls'] != 1)} in the last {IN_WORDS[told['window']]}, {failed}, "
         f"half of them within {in_time(whole['took_ms']['p50'])}  {bars([each['calls'] for each in line['buckets']])}"

@@ -24,7 +24,7 @@ from supervisor.events.places import Places
 from supervisor.events.translation import EventFacts, Translator
 from supervisor.identity.audit import AuditRecord
 from supervisor.servers.deployment import Deployment
-from supervisor.usage.records import CallRecord
+from supervisor.usage.records import NOT_SENT, CallRecord
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,8 @@ class DaemonEvents:
     def take(self, records: Sequence[CallRecord]) -> None:
         """Tell of calls that ended. Implements `supervisor.usage.ledger.Take`."""
         self.log.extend(records)
-        newest = {(record.server, record.principal): record.time for record in records if record.server}
+        reached = (record for record in records if record.server and record.outcome not in NOT_SENT)
+        newest = {(record.server, record.principal): record.time for record in reached}
         for (server, principal), moment in newest.items():
             with suppress(Exception):  # it was never started for them, so nothing ran
                 self._translator.lives.call(self._launch_of(server, principal), moment)

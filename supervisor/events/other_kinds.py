@@ -76,9 +76,9 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
 
     audience: ClassVar[Audience] = "caller"
     server_slug: str | None = None
-    """The server; left out for a meta-tool."""
+    """The server, `_unknown` if it is none; left out for a meta-tool."""
     tool_name: str
-    """The server's own name of the tool."""
+    """The server's own name of the tool, or `_unknown`."""
     definition_digest: str | None = None
     """The SHA-256 digest of the tool's definition, in hex, by which it is [approved](../guides/trust.md)."""
     user_id: str | None = None
@@ -90,7 +90,7 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
     success: bool
     """Whether it ended with a result that is no error."""
     outcome: str
-    """`ok`, `tool_error`, `error`, `timeout`, `cancelled`, `rejected`, or `unknown`: nobody knows what was done."""
+    """How it ended, as in [metrics](metrics.md#values-of-labels); `unknown`: nobody knows what was done."""
     error_type: str | None = None
     """The type of the [error](errors.md)."""
     response_time_ms: float

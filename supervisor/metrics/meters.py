@@ -21,7 +21,7 @@ from supervisor.metrics.collector import FamilyValues
 from supervisor.metrics.families import OTHER, SERVER
 from supervisor.metrics.tables import Counts, Durations, Labels, forget
 from supervisor.metrics.words import method_label
-from supervisor.usage.records import OUTCOMES, CallRecord
+from supervisor.usage.records import OUTCOMES, UNKNOWN, CallRecord
 
 MAX_SERVERS: Final = 500
 """So many servers have series of their own."""
@@ -141,13 +141,13 @@ class Meters:
         """Count calls of tools of servers that have ended. Implements `supervisor.usage.ledger.Take`."""
         ended = Counter([(record.server, record.tool, record.outcome) for record in records if record.server])
         for (launch, tool, outcome), count in ended.items():
-            server = self.label_of(launch)
+            server = launch if launch == UNKNOWN else self.label_of(launch)
             self._calls.add(server, outcome, by=count)
             if self._counts_tools():
                 self._tool_calls.add(server, self._tool_of(server, tool), outcome, by=count)
 
     def _tool_of(self, server: str, tool: str) -> str:
-        if (server, tool) not in self._tools:
+        if (server, tool) not in self._tools and tool != UNKNOWN:
             if len(self._tools) >= MAX_TOOLS:
                 return OTHER
             self._tools.add((server, tool))

@@ -29,7 +29,7 @@ from actors.router import LaunchOf
 from actors.router import Message as RouterMessage
 from supervisor.metrics.meters import Meters, WarmUpOutcome
 from supervisor.servers.deployment import Deployment
-from supervisor.usage.records import MAX_CLIENT_CHARS, CallRecord
+from supervisor.usage.records import MAX_CLIENT_CHARS, UNKNOWN, CallRecord
 
 NEXT_CALL_S: Final = 60.0
 """A call that comes later has nothing to do with the search."""
@@ -124,8 +124,10 @@ class WarmUp:
         if not self._open:
             return
         for record in records:
+            if record.server in ("", UNKNOWN):
+                continue
             began = record.time - (record.waited_ms + record.took_ms) / 1000
-            for warmed in [each for each in self._open if record.server and _is_next(each, record, began)]:
+            for warmed in [each for each in self._open if _is_next(each, record, began)]:
                 right = server_of(record.server) == warmed.server
                 until = began if warmed.ready is None else min(began, warmed.ready)
                 self._decide(warmed, "right" if right else "wrong", until - warmed.began if right else 0.0)

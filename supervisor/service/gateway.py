@@ -46,7 +46,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.round_trips import RoundTrips
-from supervisor.service.calls.counting import record_of
+from supervisor.service.calls.counting import CallCounter, record_of
 from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.searches import Searches, UsedBy
 from supervisor.service.calls.tool_calls import ToolCalls
@@ -105,8 +105,6 @@ class ServiceParts:
         self.launches = launches or LaunchNames(lambda launch: deployment.value.mask(launch))
         self.catalogue = catalogue
         self.deployment = deployment
-        self.used = used
-        self.audit = audit
         self.bench = Workbench()
         self.statuses = statuses
         self.changes = self._debounce(catalogue)
@@ -115,6 +113,7 @@ class ServiceParts:
         self.realm: Realm | None = None
         self.visible = Visible(catalogue, statuses, safety.confirms)
         self.may_have: Callable[[str], bool] = lambda server: True
+        self.calls = CallCounter(used, audit, self.visible)
         self.arrival = Arrival(router, self.visible)
         self.looks = Looks(router, self.visible)
         self.parking = Parking(key, life)
@@ -147,6 +146,7 @@ class ServiceParts:
             return deployment.value.settings.profiles.get(name, NO_PROFILE)
 
         parts.visible = VisibleByProfile(self.catalogue, self.statuses, profile, self.visible.confirms, self.realm)
+        parts.calls = self.calls.among(parts.visible)
         parts.changes = self._debounce(AnyOf(self.catalogue, deployment))
         parts.may_have = lambda server: self.may_have(server) and profile().may_have(server)
         return parts
@@ -163,6 +163,7 @@ class ServiceParts:
             return safety.confirms(principal, launches.get(server) or server, tool)
 
         parts.visible = Visible(realm.catalogue, self.statuses, confirms, realm)
+        parts.calls = self.calls.among(parts.visible)
         parts.arrival = Arrival(self.router, parts.visible)
         parts.looks = Looks(self.router, parts.visible)
         parts.may_have = lambda server: server in realm.servers
@@ -233,11 +234,13 @@ class Gateway(ManyServers):
 
     def __init__(self, parts: ServiceParts, version: str) -> None:
         lookup = Lookup(parts.visible, parts.arrival, parts.looks, parts.forward)
-        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.used, parts.results, parts.audit)
+        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.results)
         reading = Reading(parts.visible, parts.forward, parts.bench, lookup, results=parts.results)
         self.introduction = introduction = Introduction(parts.visible, parts.deployment)
         of_ours = SelfDescription(parts.visible, version, introduction.text, self._tells)
-        calls = MetaCalls(parts.visible, tools, reading, parts.searches, introduction, parts.deployment, of_ours.fit)
+        calls = MetaCalls(
+            parts.visible, tools, reading, parts.searches, introduction, parts.deployment, of_ours.fit, parts.calls
+        )
         methods = {**reading.methods, "tools/list": self._list_tools, "tools/call": calls.perform}
         super().__init__(parts, of_ours, lookup, methods)
         self._definitions = encode({"tools": definitions.DEFINITIONS})
@@ -265,7 +268,7 @@ class Gateway(ManyServers):
         record = record_of(exchange, "", exchange.method)
         record.tokens_shown = META_TOKENS
         record.tokens_saved = self.parts.visible.now(exchange.client.principal).tokens - META_TOKENS
-        self.parts.used(record)
+        self.parts.calls.used(record)
         return self._of_ours.fit(exchange.client, self._definitions, cacheable=True)
 
     async def _view(self, client: Client) -> tuple[Catalogue, Define]:

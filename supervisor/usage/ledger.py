@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from supervisor.usage.records import FAILED, UNHEARD, CallRecord
+from supervisor.usage.records import CallOutcome, CallRecord
 
 log = logging.getLogger(__name__)
 
@@ -22,13 +22,12 @@ MOST: Final = 1000
 
 Take = Callable[[Sequence[CallRecord]], None]
 """Counts calls, in the order in which they ended. It does not raise."""
-Noted = Callable[[str, str, bytes, bool, float], None]
-"""Told of a call that its server heard of: server, tool, the digest of its definition, whether it was answered with a
-result, and milliseconds."""
+Noted = Callable[[str, str, bytes, CallOutcome, float], None]
+"""Told of a call of a tool of a server: server, tool, the digest of its definition, how it ended, and milliseconds."""
 
 
-def note_nothing(server: str, tool: str, definition: bytes, good: bool, milliseconds: float) -> None:
-    del server, tool, definition, good, milliseconds
+def note_nothing(server: str, tool: str, definition: bytes, outcome: CallOutcome, milliseconds: float) -> None:
+    del server, tool, definition, outcome, milliseconds
 
 
 class Ledger:
@@ -47,8 +46,8 @@ class Ledger:
         """Keep a call that has ended now."""
         record.time = self._clock()
         self.made += 1
-        if record.server and record.outcome not in UNHEARD:
-            self._noted(record.server, record.tool, record.definition, record.outcome not in FAILED, record.took_ms)
+        if record.server:
+            self._noted(record.server, record.tool, record.definition, record.outcome, record.took_ms)
         self._fresh.append(record)
         if len(self._fresh) == 1:
             self._any.set()

@@ -8,15 +8,20 @@ import msgspec
 
 from actors.principal import LOCAL, Principal
 
-CallOutcome = Literal["ok", "tool_error", "error", "timeout", "cancelled", "rejected", "unknown"]
+CallOutcome = Literal["ok", "tool_error", "error", "timeout", "cancelled", "rejected", "unreached", "unknown"]
 """How a call ended: with a result; with one that says it failed (`isError`); with an error; too late; given up by its
-client; refused by us, so that the server did not hear of it; or nobody knows what its server has done."""
+client; refused by us; its server was not up, or not in time; or nobody knows what its server has done."""
 OUTCOMES: Final[tuple[CallOutcome, ...]] = get_args(CallOutcome)
-UNHEARD: Final[frozenset[CallOutcome]] = frozenset(("rejected", "cancelled"))
-"""Calls that ended so say nothing about their tool: they were refused by us or by who was asked, or given up."""
+NOT_SENT: Final[frozenset[CallOutcome]] = frozenset(("rejected", "unreached"))
+"""Calls that ended so never reached their server; the `outcome` of their errors is `not_sent`, too."""
+UNHEARD: Final[frozenset[CallOutcome]] = NOT_SENT | {"cancelled"}
+"""Calls that ended so say nothing about their tool: they never reached it, or were given up."""
 FAILED: Final[frozenset[CallOutcome]] = frozenset(OUTCOMES) - UNHEARD - {"ok"}
 """Calls that ended so have failed, wherever failures are counted: a result that says so is none that helped."""
+UNKNOWN: Final = "_unknown"
+"""In the place of a server or a tool that is not known: what clients make up is one name wherever calls are summed."""
 MAX_CLIENT_CHARS: Final = 64
+MAX_NAMED_CHARS: Final = 128
 
 
 class CallArguments(NamedTuple):
@@ -30,9 +35,9 @@ class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
     """A call that ended at `time` (unix s, set by the ledger).
 
     `server` is empty for a meta-tool, `tool` is the server's own name of it, `definition` the digest of what the server
-    says of it. It took `took_ms` after it had waited `waited_ms` for its server; 0 is what was not measured. Sizes are
-    bytes: of the arguments, and of the result in the era of the client. Tokens: of what a model was shown, and those
-    that it was spared thereby.
+    says of it; `named` is the beginning of what the client wrote for a tool that is not known. It took `took_ms` after
+    it had waited `waited_ms` for its server; 0 is what was not measured. Sizes are bytes: of the arguments, and of the
+    result in the era of the client. Tokens: of what a model was shown, and those that it was spared thereby.
     """
 
     time: float = 0.0
@@ -51,6 +56,7 @@ class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
     """The type of the error, as in its `data.type`."""
     era: str = ""
     definition: bytes = b""
+    named: str = ""
 
 
 class Used(Protocol):

@@ -11,7 +11,7 @@ from actors.principal import Principal
 from supervisor.identity.people import user_of
 from supervisor.usage.histogram import Histogram
 from supervisor.usage.periods import Key, Level, Period, Tally
-from supervisor.usage.records import FAILED
+from supervisor.usage.records import FAILED, NOT_SENT
 
 By = Literal["tool", "server", "client", "user"]
 
@@ -113,6 +113,7 @@ def figures(tally: Tally) -> dict[str, Any]:
     return {
         "calls": tally.calls,
         "failed": sum(count for outcome, count in outcomes.items() if outcome in FAILED),
+        "not_sent": sum(count for outcome, count in outcomes.items() if outcome in NOT_SENT),
         "outcomes": outcomes,
         "took_ms": percentiles(tally.took),
         "waited_ms": percentiles(tally.waited),

@@ -69,7 +69,7 @@ class Usage:
             self.arguments.keep(self.ledger.made, record, given)
 
     def take(self, records: Sequence[CallRecord]) -> None:
-        """Count calls. One that was refused or given up says nothing about its tool. Implements `ledger.Take`."""
+        """Count calls, but those that say nothing about their tool. Implements `ledger.Take`."""
         by_tool: defaultdict[tuple[Principal, str, str], list[CallRecord]] = defaultdict(list)
         for record in records:
             if record.server and record.outcome not in UNHEARD:

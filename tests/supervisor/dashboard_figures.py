@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from supervisor.front.ui.plots import HEIGHT, height_of
 from supervisor.front.ui.words import clock, moment, number, share, size
-from supervisor.usage.records import FAILED
+from supervisor.usage.records import FAILED, NOT_SENT, UNKNOWN
 from supervisor.usage.summaries import WINDOWS, begin_of
 from tests.fakes.page_figures import Element, bars_of
 
@@ -26,7 +26,7 @@ PRECISION: Final = 0.1
 SPAN: Final = re.compile(r"\d+ (s|min)")
 LABELS: Final = {
     *("95 % within", "95 in 100 within, last hour", "95 %", "99 %", "Waited, 95 %"),
-    *(f"Calls, {window}: ok failed" for window in WINDOWS),
+    *(f"Calls, {window}: ok failed or not sent" for window in WINDOWS),
     *(f"How long calls took, {window}: half 95 in 100 99 in 100" for window in WINDOWS),
 }
 """Names of figures with a number in them."""
@@ -79,6 +79,14 @@ def failed(rows: Iterable[Row]) -> int:
     return sum(row["outcome"] in FAILED for row in rows)
 
 
+def not_sent(rows: Iterable[Row]) -> int:
+    return sum(row["outcome"] in NOT_SENT for row in rows)
+
+
+def calls_tile(rows: Sequence[Row]) -> str:
+    return f"{len(rows)} {failed(rows)} failed, {not_sent(rows)} not sent"
+
+
 def grouped(rows: Iterable[Row], *names: str) -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
@@ -111,7 +119,9 @@ def call_rows(section: str, rows: Iterable[Row]) -> Table:
         told[f"{place}/Took"] = near(row["took_ms"] or None)
         told[f"{place}/In"] = size(row["bytes_in"])
         told[f"{place}/Out"] = size(row["bytes_out"] or None)
-        if row["server"]:
+        if row["tool"] == UNKNOWN:
+            assert row["named"] == "desk:none"
+        elif row["server"]:
             told[f"{place}/Tool @href"] = f"/ui/tool?path={row['server']}%3A{row['tool']}"
         if row["error"].lstrip("-").isdigit():
             told[f"{place}/Ended"] = f"{row['outcome']} {row['error']}"
@@ -121,6 +131,7 @@ def call_rows(section: str, rows: Iterable[Row]) -> Table:
 def usage_row(place: str, rows: Sequence[Row]) -> Table:
     """Return the figures of a row of a table of `/ui/usage`."""
     told: Table = {f"{place}/Calls": number(len(rows)), f"{place}/Failed": number(failed(rows))}
+    told[f"{place}/Not sent"] = number(not_sent(rows))
     times = (("Half within", 50, "took_ms"), ("95 %", 95, "took_ms"), ("99 %", 99, "took_ms"))
     for column, of_100, name in (*times, ("Waited, 95 %", 95, "waited_ms")):
         told[f"{place}/{column}"] = told[f"{place}/{column} @data-sort"] = near(percentile(rows, of_100, name))
@@ -152,7 +163,7 @@ def timeline_rows(rows: Iterable[Row], window: str) -> Table:
     for start, inside in buckets_of(rows, window).items():
         place = f"/plots/{moment(start)}"
         told |= {f"{place}/From": moment(start), f"{place}/Calls": number(len(inside))}
-        told[f"{place}/Failed"] = number(failed(inside))
+        told[f"{place}/Failed"], told[f"{place}/Not sent"] = number(failed(inside)), number(not_sent(inside))
         for column, of_100 in (("Half within", 50), ("95 %", 95), ("99 %", 99)):
             told[f"{place}/{column}"] = near(percentile(inside, of_100))
     return told
@@ -166,11 +177,13 @@ def check_plots(plots: Sequence[Element], rows: Sequence[Row], window: str, now:
     bars = bars_of(calls)
     assert [bar.words for bar in bars] == [
         f"{clock(start, now)}: {len(inside)} call{'s' * (len(inside) != 1)}, {failed(inside)} failed"
+        f"{f', {not_sent(inside)} not sent' if not_sent(inside) else ''}"
         for start, inside in buckets.items()
     ]
     for bar, inside in zip(bars, buckets.values(), strict=True):
-        assert math.isclose(bar.bad, HEIGHT * failed(inside) / most, abs_tol=0.02)
-        assert math.isclose(bar.ok, HEIGHT * (len(inside) - failed(inside)) / most, abs_tol=0.02)
+        bad = failed(inside) + not_sent(inside)
+        assert math.isclose(bar.bad, HEIGHT * bad / most, abs_tol=0.02)
+        assert math.isclose(bar.ok, HEIGHT * (len(inside) - bad) / most, abs_tol=0.02)
     points = {name: times.all("circle", **{"class": name}) for name in ("p50", "p95", "p99")}
     for name, of_100 in (("p50", 50), ("p95", 95), ("p99", 99)):
         wanted = [height_of(at) for each in buckets.values() if (at := percentile(each, of_100)) is not None]

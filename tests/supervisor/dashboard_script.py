@@ -156,7 +156,7 @@ class Script:
         await self.ask("ana", "discover_mcp_tools", '{"query":"echo"}')
         self.meta.append(Call("ana", "", "discover_mcp_tools", bytes_in=16, bytes_out=ANY_SIZE))
         await self.ask("ben", "execute_mcp_tool", '{"tool_path":"desk:none","arguments":{}}')
-        self.meta.append(Call("ben", "", "execute_mcp_tool", "rejected", bytes_in=40, error="not_found"))
+        self.calls.append(Call("ben", "desk", "_unknown", "rejected", bytes_in=2, error="not_found"))
         async with self.hanging("ben", "stand:hang"):
             pass
         asked = (await self.ask("ana", "execute_mcp_tool", '{"tool_path":"shop:ask","arguments":{}}')).json()

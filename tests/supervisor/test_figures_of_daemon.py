@@ -18,7 +18,7 @@ from supervisor.front.ui.words import clock, number, setting, share
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.version import VERSION
 from supervisor.tokens.counting import META_TOKENS, count_tool, load_tokenizer
-from supervisor.usage.records import FAILED, OUTCOMES
+from supervisor.usage.records import FAILED, OUTCOMES, UNHEARD
 from supervisor.usage.summaries import NAMES, WINDOWS, begin_of
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
@@ -175,7 +175,7 @@ async def test_each_call_is_remembered_as_it_was_made(tmp_path: Path, data: Data
         assert [call.bytes_out for call in at.script.calls] == [row["bytes_out"] for row in reversed(at.rows)]
         for row, call in zip(reversed(at.rows), at.script.calls, strict=True):
             assert (row["waited_ms"] > 0) == call.waited
-            assert row["took_ms"] > 0
+            assert (row["took_ms"] > 0) == (call.outcome != "rejected")
             if (longest := at.script.longest_ms.get(f"{row['server']}:{row['tool']}")) is not None:
                 assert row["took_ms"] + row["waited_ms"] <= longest
         (timeout,) = at.of(outcome="timeout")
@@ -193,6 +193,7 @@ async def test_every_number_on_the_overview_and_of_servers(tmp_path: Path, data:
             tiles: Table = {
                 "/tiles/Calls, last hour": number(len(every)),
                 "/tiles/Failed, last hour": f"{wanted.failed(every)} {share(wanted.failed(every), len(every))}",
+                "/tiles/Not sent, last hour": f"{wanted.not_sent(every)} {share(wanted.not_sent(every), len(every))}",
                 "/tiles/Half within, last hour": wanted.near(wanted.percentile(every, 50)),
                 "/tiles/95 in 100 within, last hour": wanted.near(wanted.percentile(every, 95)),
                 "/tiles/In flight": "2",
@@ -249,7 +250,7 @@ async def test_every_number_on_the_page_of_a_server(tmp_path: Path, data: DataDi
                 "/tiles/Version": row["server_version"],
                 "/tiles/Tools": str(len(tools)),
                 "/tiles/Tokens": f"{cost} {part} % of all",
-                "/tiles/Calls, last hour": f"{len(rows)} {wanted.failed(rows)} failed",
+                "/tiles/Calls, last hour": wanted.calls_tile(rows),
                 "/tiles/95 in 100 within, last hour": table[f"/servers/{name}/95 % within"],
                 "/tiles/Memory": table[f"/servers/{name}/Memory"],
                 "/tiles/Restarts": table[f"/servers/{name}/Restarts"],
@@ -303,7 +304,7 @@ async def test_of_a_server_that_never_came_up_nothing_was_measured(tmp_path: Pat
         tiles = {each.children[0].text: each.children[1].text for each in read(answer.text).one("dl").children}
         unknown = ("Tools", "Tokens", "95 in 100 within, last hour", "Memory", "Processor", "Process")
         assert {name: tiles[name] for name in unknown} == dict.fromkeys(unknown, "-")
-        assert tiles["Calls, last hour"] == "0 0 failed"
+        assert tiles["Calls, last hour"] == "0 0 failed, 0 not sent"
 
 
 async def test_memory_and_processor_of_a_process_are_what_the_system_says(tmp_path: Path, data: DataDir) -> None:
@@ -376,6 +377,7 @@ async def test_every_number_of_calls(tmp_path: Path, data: DataDir) -> None:
             "": at.rows,
             "?meta_tools=true": every,
             "?outcome=failed": bad,
+            "?outcome=not_sent": at.of(outcome="rejected"),
             "?server=stand": at.of(server="stand"),
             "?client=bot": at.of(user="ben"),
             "?tool=hang&outcome=timeout": at.of(tool="hang", outcome="timeout"),
@@ -426,7 +428,7 @@ async def test_a_member_is_shown_the_numbers_of_their_own_calls(tmp_path: Path, 
         page, now = await at.page("/ui", "ben")
         servers: Table = {}
         for name, tools in TOOLS.items():
-            heard = [row for row in mine if row["server"] == name and row["outcome"] != "cancelled"]
+            heard = [row for row in mine if row["server"] == name and row["outcome"] not in UNHEARD]
             servers[f"/servers/{name}/Tools"] = str(len(tools))
             servers[f"/servers/{name}/Calls, all time"] = str(len(heard))
         expected: Table = {

@@ -110,6 +110,7 @@ async def test_every_figure_is_that_of_the_calls_that_were_made(tmp_path: Path, 
         ("desk", "error"): 2,
         ("desk", "timeout"): 1,
         ("shop", "ok"): 1,
+        ("shop", "rejected"): 1,
     }
     assert value(after, "mcpvisor_tool_calls_total", mcp_server="desk", tool="echo", outcome="ok") == 3
 

@@ -6,7 +6,6 @@ A member sees what they called, an auditor what everybody did. What was answered
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -20,7 +19,7 @@ from supervisor.front.pages.rights import REQUESTER
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.member_numbers import MemberNumbers
 from supervisor.identity.people import user_of
-from supervisor.usage.records import FAILED, CallOutcome, CallRecord
+from supervisor.usage.records import FAILED, NOT_SENT, CallOutcome, CallRecord
 from supervisor.usage.summaries import WINDOWS, By, CallSelection, begin_of, figures, rows, timeline, total
 
 MAX_ROWS: Final = 1000
@@ -28,6 +27,8 @@ MAX_CALLS: Final = 500
 """Of one page."""
 
 WindowName = Literal["1h", "24h", "7d", "30d"]
+OutcomeGroup = Literal["failed", "not_sent"]
+GROUPS: Final[dict[str, frozenset[CallOutcome]]] = {"failed": FAILED, "not_sent": NOT_SENT}
 
 
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,13 +44,13 @@ class UsageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CallsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which calls: `outcome` may be given several times, or is `failed`. `before` is the `next` of the page before."""
+    """Which calls: `outcome` may be given several times, or is a group. `before` is the `next` of the page before."""
 
     server: str | None = None
     tool: str | None = None
     client: str | None = None
     user: str | None = None
-    outcome: tuple[CallOutcome | Literal["failed"], ...] = ()
+    outcome: tuple[CallOutcome | OutcomeGroup, ...] = ()
     slower_than_ms: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     meta_tools: bool = False
     before: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -60,8 +61,9 @@ def add_usage_routes(view: View, app: QuartTrio) -> None:
     async def usage(wanted: UsageQuery) -> Response:
         """Show what was called, a row for each tool (or server, client, user), most calls first, and the sum.
 
-        Times are percentiles in milliseconds, null where nothing was measured, and exact to a tenth. Auditors see in
-        `warm_ups` what became of servers that were started ahead, since the daemon started.
+        `not_sent` were [never sent](metrics.md#calls-that-are-never-sent). Times are percentiles in milliseconds, null
+        where nothing was measured, and exact to a tenth. Auditors see in `warm_ups` what became of servers that were
+        started ahead, since the daemon started.
         """
         window, now, which = WINDOWS[wanted.window], view.clock(), _selection(wanted)
         begin = begin_of(window, now)
@@ -82,7 +84,7 @@ def add_usage_routes(view: View, app: QuartTrio) -> None:
 
     async def calls(wanted: CallsQuery) -> Response:
         """Show the newest calls one by one, and the `next` to go on before; `arguments` are null if not kept, or not
-        yours to see. For a member a `number` is a name, in no order: it tells nothing of the calls of others.
+        yours to see. `outcome` may be `failed` or `not_sent`. For a member a `number` is a name, in no order.
         """
         which, listed, following = _selection(wanted), list[dict[str, Any]](), None
         own, numbers = which.principal, MemberNumbers(view.key)
@@ -134,17 +136,9 @@ def _may_read(record: CallRecord) -> bool:
 def _has(wanted: CallsQuery, which: CallSelection, record: CallRecord) -> bool:
     if record.took_ms + record.waited_ms < wanted.slower_than_ms:
         return False
-    if wanted.outcome and record.outcome not in set(_outcomes(wanted)):
+    if wanted.outcome and not any(record.outcome in GROUPS.get(each, (each,)) for each in wanted.outcome):
         return False
     return which.has((record.principal, record.client, record.server, record.tool))
-
-
-def _outcomes(wanted: CallsQuery) -> Iterator[CallOutcome]:
-    for outcome in wanted.outcome:
-        if outcome == "failed":
-            yield from FAILED
-        else:
-            yield outcome
 
 
 def call_row(number: int, record: CallRecord) -> dict[str, Any]:

@@ -17,7 +17,10 @@ _DECADES: Final = math.log10(MOST_MS / LEAST_MS)
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """One bucket: calls that were good stand on the line, those that failed above them. `start` is unix seconds."""
+    """One bucket: calls that were good stand on the line, those that failed or were never sent above them.
+
+    `start` is unix seconds, `bad` how many failed, `unsent` how many were never sent.
+    """
 
     start: float
     x: float
@@ -26,6 +29,7 @@ class Bar(msgspec.Struct, frozen=True):
     failed: float
     calls: int
     bad: int
+    unsent: int
     partial: bool
 
     @property
@@ -55,16 +59,17 @@ def bars(buckets: Sequence[Mapping[str, Any]]) -> Bars:
     scale = HEIGHT / most
     drawn: list[Bar] = []
     for place, bucket in enumerate(buckets):
-        failed = bucket["failed"]
+        failed, unsent = bucket["failed"], bucket["not_sent"]
         drawn.append(
             Bar(
                 start=bucket["start"],
                 x=round(place * width, 2),
                 width=round(width * 0.85, 2),
-                ok=round((bucket["calls"] - failed) * scale, 2),
-                failed=round(failed * scale, 2),
+                ok=round((bucket["calls"] - failed - unsent) * scale, 2),
+                failed=round((failed + unsent) * scale, 2),
                 calls=bucket["calls"],
                 bad=failed,
+                unsent=unsent,
                 partial=place == len(buckets) - 1,
             )
         )

@@ -17,6 +17,7 @@ from quart import Response
 from supervisor.front.ui import lifeline, plots, words
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.texts import clean
+from supervisor.usage.records import UNKNOWN
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -95,6 +96,7 @@ def _environment() -> jinja2.Environment:
         "life_labels": lifeline.LABELS,
         "lines_of": plots.lines,
         "mark": MARK,
+        "not_known": UNKNOWN,
         "share": words.share,
         "ticks": plots.TICKS,
         "width": plots.WIDTH,

@@ -1,8 +1,14 @@
-"""Calls of tools are counted, and what fails among them is said to be repeatable where its tool says that it is."""
+"""Calls of tools are counted: each that is asked for ends in one record, at whatever door, and however it ends.
+
+- A call that was refused, or whose server was not up, is counted as that, under the tool that it was for. What is not
+  known of it (a server or a tool that a client made up) is `UNKNOWN`, so that nobody makes sums grow.
+- A call that asks its client something has not ended: it is counted when its client has gone on with it.
+- What fails is said to be repeatable where its tool says that it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from time import perf_counter
 
 import msgspec
@@ -10,14 +16,31 @@ import trio
 
 from actors.catalogue.lists.marks import digest
 from actors.catalogue.offer import Tool
-from actors.errors import CallRefused, CallTimedOut, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
+from actors.errors import ActorStopped, CallTimedOut, ServerDisabled, ServerError, Starved, SupervisorError
+from actors.kit import is_want
 from actors.protocol.wire.jsonrpc import RemoteError
+from supervisor.fleet.errors import NodeAway
+from supervisor.fleet.lives import HeldElsewhere
+from supervisor.identity.audit import Audit
+from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.rounds import AskedByResult, InputNeeded
 from supervisor.service.fitting.relay import has_failed
-from supervisor.usage.records import MAX_CLIENT_CHARS, CallArguments, CallOutcome, CallRecord, Used
+from supervisor.service.lookup.visible import Visible
+from supervisor.usage.records import (
+    MAX_CLIENT_CHARS,
+    MAX_NAMED_CHARS,
+    UNKNOWN,
+    CallArguments,
+    CallOutcome,
+    CallRecord,
+    Used,
+)
 
-REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
-"""Errors of ours that say nothing about the tool that was called."""
+UNREACHED = (ServerError, CallTimedOut, ActorStopped, NodeAway)
+"""Errors of a call that was to be sent, and whose server could not be asked. Any other error before that refuses it."""
+NOT_OVER = (AskedByResult, InputNeeded, HeldElsewhere)
+"""What is raised for a call that goes on in another request, or at another node."""
 BYTES_PER_TOKEN = 4
 """Of JSON, about: to count what a model is shown would cost more than to find it."""
 
@@ -35,63 +58,120 @@ def record_of(exchange: Exchange, server: str, tool: str, bytes_in: int = 0) -> 
     )
 
 
-Show = Callable[[bytes], Awaitable[tuple[bytes, int]]]
-"""Gives a result as a model is shown it, and how many tokens that spares the model."""
+class PendingCall:
+    """A call of a tool until it ends: what is known of it so far. `named` is what its client wrote for the tool."""
 
+    def __init__(self, exchange: Exchange, server: str) -> None:
+        self.record = record_of(exchange, server, UNKNOWN)
+        self.named = ""
+        self.arguments = msgspec.Raw(b"")
+        self.has_ended = False
+        self._exchange = exchange
+        self._began = perf_counter()
 
-async def whole(body: bytes) -> tuple[bytes, int]:
-    return body, 0
+    def find(self, server: str, tool: Tool) -> None:
+        """Take which tool is called. Its time counts from now: what it took to find out is none of the tool's."""
+        self._exchange.tool, record = tool, self.record
+        record.server, record.tool, record.definition = server, (tool.own or tool).name, digest(tool)
+        self._began = perf_counter()
 
+    def end(self, body: bytes) -> None:
+        """Take a result, as the server gave it."""
+        exchange, record = self._exchange, self.record
+        self.has_ended = True
+        record.waited_ms = exchange.waited_s * 1000
+        record.took_ms = max(0.0, self._took_ms() - record.waited_ms)
+        record.bytes_out = len(body)
+        if has_failed(body):
+            record.outcome, exchange.failed = "tool_error", True
 
-async def count(
-    used: Used,
-    exchange: Exchange,
-    server: str,
-    tool: Tool,
-    arguments: msgspec.Raw,
-    call: Awaitable[bytes],
-    show: Show = whole,
-) -> bytes:
-    """Await the call of a tool, and tell how that ended and what a model was spared of its result."""
-    exchange.tool = tool
-    record, started = record_of(exchange, server, (tool.own or tool).name, len(arguments)), perf_counter()
-    record.definition = digest(tool)
-    given = CallArguments(arguments, tool.input_schema)
-    try:
-        body = await call
-    except (SupervisorError, RemoteError) as error:
+    def fail(self, error: BaseException) -> None:
+        """Take what was raised in the place of a result."""
+        exchange, record = self._exchange, self.record
+        self.has_ended = True
         if isinstance(error, SupervisorError):
             error.idempotent = exchange.idempotent
+        elif isinstance(error, Exception) and is_want(error):
+            error = Starved("", outcome="unknown" if exchange.forwarded else "not_sent")
         record.outcome, record.error = outcome_of(error), kind_of(error)
-        took_ms = (perf_counter() - started) * 1000
-        only_waited = isinstance(error, SupervisorError) and error.outcome == "not_sent"
-        record.waited_ms, record.took_ms = (took_ms, 0.0) if only_waited else (0.0, took_ms)
-        used(record, given)
-        raise
-    except trio.Cancelled:
-        record.outcome, record.took_ms = "cancelled", (perf_counter() - started) * 1000
-        used(record, given)
-        raise
-    record.waited_ms = exchange.waited_s * 1000
-    record.took_ms = max(0.0, (perf_counter() - started) * 1000 - record.waited_ms)
-    record.bytes_out = len(body)
-    if has_failed(body):
-        record.outcome, exchange.failed = "tool_error", True
-    try:
-        body, record.tokens_saved = await show(body)
-    finally:  # the call has ended, whatever becomes of its result
-        used(record, given)
-    return body
+        if record.outcome == "unreached":
+            record.waited_ms = self._took_ms()
+        elif record.outcome != "rejected":
+            record.took_ms = self._took_ms()
+
+    def _took_ms(self) -> float:
+        return (perf_counter() - self._began) * 1000
 
 
-def outcome_of(error: SupervisorError | RemoteError) -> CallOutcome:
-    if isinstance(error, REFUSED) or (isinstance(error, CallRefused) and error.outcome == "not_sent"):
-        return "rejected"
+class CallCounter:
+    """Tells `used` of calls, and the `audit` of hidden tools. `visible`: what clients see, so what may be named."""
+
+    def __init__(self, used: Used, audit: Audit, visible: Visible) -> None:
+        self.used = used
+        self._audit = audit
+        self._visible = visible
+
+    def among(self, visible: Visible) -> CallCounter:
+        """Return the same for clients who see something else."""
+        return CallCounter(self.used, self._audit, visible)
+
+    async def count(self, exchange: Exchange, pending: PendingCall, call: Awaitable[bytes]) -> bytes:
+        """Await a call of a tool, and tell how it ended. Its `pending` is told what is found out meanwhile."""
+        try:
+            body = await call
+            if not pending.has_ended:
+                pending.end(body)
+        except NOT_OVER:
+            raise
+        except (Exception, trio.Cancelled) as error:
+            if not pending.has_ended:  # else it has ended well, whatever becomes of its result
+                pending.fail(error)
+                self._note(pending, error)
+            self._tell(exchange, pending)
+            raise
+        self._tell(exchange, pending)
+        return body
+
+    def refuse(self, exchange: Exchange, error: SupervisorError) -> None:
+        """Tell of a call of which nothing can be read but that it is one."""
+        pending = PendingCall(exchange, UNKNOWN)
+        pending.fail(error)
+        self._tell(exchange, pending)
+
+    def _note(self, pending: PendingCall, error: BaseException) -> None:
+        """Take of an error whose server it is about."""
+        if isinstance(error, WithheldTool):
+            error.record(self._audit)
+        if isinstance(error, SupervisorError) and error.server and pending.record.server == UNKNOWN:
+            seen = self._visible.now(pending.record.principal)
+            pending.record.server = seen.names.literal(error.server) or UNKNOWN
+
+    def _tell(self, exchange: Exchange, pending: PendingCall) -> None:
+        record, tool = pending.record, exchange.tool
+        record.bytes_in = len(pending.arguments)
+        if record.tool == UNKNOWN:
+            record.named = pending.named[:MAX_NAMED_CHARS]
+        self.used(record, CallArguments(pending.arguments, tool.input_schema if tool is not None else msgspec.Raw(b"")))
+
+
+def outcome_of(error: BaseException) -> CallOutcome:
+    """Return how a call ended that raised this: by what its error says of the server, which may have heard of it."""
+    if isinstance(error, trio.Cancelled):
+        return "cancelled"
+    if not isinstance(error, SupervisorError):
+        return "error"
+    if error.outcome == "not_sent":
+        unreached = isinstance(error, UNREACHED) and not isinstance(error, ServerDisabled)
+        return "unreached" if unreached else "rejected"
     if isinstance(error, CallTimedOut):
         return "timeout"
-    return "unknown" if isinstance(error, SupervisorError) and error.outcome == "unknown" else "error"
+    return "unknown" if error.outcome == "unknown" else "error"
 
 
-def kind_of(error: SupervisorError | RemoteError) -> str:
-    """Return the type of an error; of one that a server gave, its code."""
-    return str(error.error.code) if isinstance(error, RemoteError) else error.kind
+def kind_of(error: BaseException) -> str:
+    """Return the type of an error; of one that a server gave, its code; of a bug, that of an error of ours."""
+    if isinstance(error, RemoteError):
+        return str(error.error.code)
+    if isinstance(error, trio.Cancelled):
+        return ""
+    return error.kind if isinstance(error, SupervisorError) else SupervisorError.kind

@@ -8,18 +8,16 @@ what to do; `structuredContent.error` has what a JSON-RPC error would have had, 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import MailboxFull, MalformedRequest, ShuttingDown, Starved, SupervisorError
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
-from supervisor.identity.audit import Audit
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.fitting.relay import with_member
@@ -73,18 +71,14 @@ def result(error: SupervisorError | RemoteError, unset: Sequence[str] = ()) -> b
     return encode({"content": [block], "structuredContent": {"error": structured}, "isError": True})
 
 
-async def run_shown(
-    deployment: Deployment, exchange: Exchange, call: Callable[[], Awaitable[bytes]], audit: Audit
-) -> bytes:
+async def run_shown(deployment: Deployment, exchange: Exchange, call: Awaitable[bytes]) -> bytes:
     """Return the result of a call of a tool at a door where what a server answers passes as it is.
 
     Raises what is the client's matter, and errors of servers.
     """
     try:
-        return await call()
+        return await call
     except SupervisorError as error:
-        if isinstance(error, WithheldTool):
-            error.record(audit)
         if is_for_client(error):
             raise
         said = result(error, deployment.unset(error.server or ""))

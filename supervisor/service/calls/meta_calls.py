@@ -42,7 +42,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import AskedByResult
 from supervisor.service.calls import failures
-from supervisor.service.calls.counting import BYTES_PER_TOKEN, kind_of, record_of
+from supervisor.service.calls.counting import BYTES_PER_TOKEN, CallCounter, PendingCall, kind_of, outcome_of, record_of
 from supervisor.service.calls.searches import Searches
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
@@ -50,7 +50,7 @@ from supervisor.service.introduction import Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import NO_META
 from supervisor.service.resources import Reading
-from supervisor.usage.records import CallArguments, CallOutcome
+from supervisor.usage.records import UNKNOWN, CallArguments
 
 ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
@@ -58,6 +58,8 @@ PAGE_COST = 8
 """So many bytes of definitions cost as much as a byte that a model wrote."""
 _OWN = {squash(name): name for name in definitions.SCHEMAS}
 """The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
+_READING = definitions.SCHEMAS.keys() - {definitions.EXECUTE}
+"""The meta-tools that call none of a server."""
 
 
 class _Call(msgspec.Struct):
@@ -81,8 +83,10 @@ class MetaCalls:
         introduction: Introduction,
         deployment: Latest[Deployment],
         own: Callable[[Client, bytes], bytes],
+        calls: CallCounter,
     ) -> None:
         self._own = own
+        self._calls = calls
         self._deployment = deployment
         self._introduction = introduction
         self._visible = visible
@@ -95,41 +99,39 @@ class MetaCalls:
         """Perform one call. Raises `MalformedRequest`, and what `failures` leaves to the client. A checkpoint."""
         params = exchange.params
         cost = len(params) // ENVELOPE_COST
-        call = _open(params) if cost <= SMALL_BYTES else await self._bench.run(cost, _open, params)
+        try:
+            call = _open(params) if cost <= SMALL_BYTES else await self._bench.run(cost, _open, params)
+        except SupervisorError as error:
+            self._calls.refuse(exchange, error)
+            raise
         try:
             return await self._perform(exchange, call)
         except (SupervisorError, RemoteError) as error:
-            if exchange.tool is None:  # no tool of a server was found, or it could not be called so
-                self._note(exchange, call, "rejected", kind_of(error))
+            if exchange.called in _READING:
+                record = record_of(exchange, "", exchange.called, len(call.arguments))
+                record.outcome, record.error = outcome_of(error), kind_of(error)
+                self._calls.used(record, CallArguments(call.arguments))
             if failures.is_for_client(error):
                 raise
             exchange.failed = True
             said = failures.result(error, self._deployment.value.unset(error.server or ""))
         return self._own(exchange.client, said)
 
-    def _note(self, exchange: Exchange, call: _Call, outcome: CallOutcome, error: str = "") -> None:
-        """Tell of a call of a meta-tool that reached no server."""
-        record = record_of(exchange, "", definitions.EXECUTE if call.name not in definitions.SCHEMAS else call.name)
-        record.bytes_in, record.outcome, record.error = len(call.arguments), outcome, error
-        self._tools.used(record, CallArguments(call.arguments))
-
     async def _perform(self, exchange: Exchange, call: _Call) -> bytes:
-        client, given, cost = exchange.client, call.arguments, len(call.arguments)
+        client, given = exchange.client, call.arguments
         name = call.name if call.name in definitions.SCHEMAS else self._meant(client, call.name)
         exchange.called = name
         match name:
             case definitions.EXECUTE:
-                execute = execution.execute
-                wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
-                return await self._execute(exchange, wanted, call.meta)
+                return await self._execute(exchange, given, call.meta)
             case definitions.DISCOVER:
                 return self._own(client, await self._show(exchange, name, given, self._discover(exchange, given)))
             case definitions.LIST_RESOURCES:
                 return self._own(client, await self._show(exchange, name, given, self._list_for_model(client, given)))
             case definitions.READ_RESOURCE:
                 return self._own(client, await self._reading.for_model(exchange, given, call.meta))
-        direct = execution.Execute(tool_path=clip(name), arguments=given)
-        return await self._tools.call(exchange, direct, call.meta)
+        direct, pending = execution.Execute(tool_path=clip(name), arguments=given), PendingCall(exchange, UNKNOWN)
+        return await self._calls.count(exchange, pending, self._tools.call(exchange, pending, direct, call.meta))
 
     async def _show(self, exchange: Exchange, name: str, given: msgspec.Raw, answer: Awaitable[bytes]) -> bytes:
         """Await what a meta-tool shows a model, and tell what that costs: it is in there twice."""
@@ -137,23 +139,31 @@ class MetaCalls:
         record = record_of(exchange, "", name, len(given))
         record.took_ms, record.bytes_out = (time.perf_counter() - started) * 1000, len(body)
         record.tokens_shown = len(body) // 2 // BYTES_PER_TOKEN
-        self._tools.used(record, CallArguments(given))
+        self._calls.used(record, CallArguments(given))
         return body
 
-    async def _execute(self, exchange: Exchange, wanted: execution.Execute, meta: msgspec.Raw) -> bytes:
+    async def _execute(self, exchange: Exchange, given: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """Call a tool, whose server may ask a client by a result that cannot be asked in any other way."""
+        pending = PendingCall(exchange, UNKNOWN)
         try:
-            return await self._tools.call(exchange, wanted, meta, by_result=True)
-        except MalformedRequest as error:
-            if wanted.continuation is None:
-                raise
-            said = error.message.replace("requestState", "continuation")
-            raise InvalidArguments(said, outcome=error.outcome) from None
+            return await self._calls.count(exchange, pending, self._call(exchange, pending, given, meta))
         except AskedByResult as asked:
             cost = sum(len(each.request.params) for each in asked.questions.values())
             about = (asked.server, asked.questions, asked.state, asked.expires_s, asked.plugin, asked.confirms)
             told = await self._bench.run(cost, questions.question_result, *about)
         return self._own(exchange.client, told)
+
+    async def _call(self, exchange: Exchange, pending: PendingCall, given: msgspec.Raw, meta: msgspec.Raw) -> bytes:
+        execute, cost = execution.execute, len(given)
+        pending.arguments = given
+        wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
+        try:
+            return await self._tools.call(exchange, pending, wanted, meta, by_result=True)
+        except MalformedRequest as error:
+            if wanted.continuation is None:
+                raise
+            said = error.message.replace("requestState", "continuation")
+            raise InvalidArguments(said, outcome=error.outcome) from None
 
     def _meant(self, client: Client, name: str) -> str:
         """Return the meta-tool that a name is a spelling of, unless it names a server: then it is no other's."""

@@ -14,7 +14,6 @@ from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
-from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.slips import coerce_arguments, is_read_only, slip_of, takes_no_others
@@ -22,16 +21,14 @@ from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas.rendering import complete
 from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
-from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.calls.counting import count, record_of
+from supervisor.service.calls.counting import PendingCall
 from supervisor.service.calls.failures import is_for_client
 from supervisor.service.fitting.relay import has_failed, with_text
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
 from supervisor.service.results.keeper import KeptResults
-from supervisor.usage.records import CallArguments, Used
 
 REMARKED_COST = 64
 """So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
@@ -40,75 +37,59 @@ SIZE_CHECKED = 4
 
 
 class ToolCalls:
-    """Calls tools of servers. A result with `isError` is a result; a cancelled call is not counted at all."""
+    """Calls tools of servers. A result with `isError` is a result."""
 
     def __init__(
         self,
         forward: Forwarder,
         lookup: Lookup,
         bench: Workbench,
-        used: Used,
         results: KeptResults,
-        audit: Audit = NO_AUDIT,
     ) -> None:
-        self._audit = audit
         self._results = results
         self._forward = forward
         self._lookup = lookup
         self.bench = bench
-        self.used = used
 
-    async def call(self, exchange: Exchange, wanted: Execute, meta: msgspec.Raw, *, by_result: bool = False) -> bytes:
+    async def call(
+        self, exchange: Exchange, pending: PendingCall, wanted: Execute, meta: msgspec.Raw, *, by_result: bool = False
+    ) -> bytes:
         """Call one tool; `by_result`: see `Forwarder.ask`.
 
-        Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint.
+        Raises `InvalidArguments`, and what `Lookup` and `Forwarder.ask` raise. A checkpoint.
         """
-        try:
-            return await self._call(exchange, wanted, meta, by_result)
-        except WithheldTool as error:
-            error.record(self._audit)
-            raise
-
-    async def _call(self, exchange: Exchange, wanted: Execute, meta: msgspec.Raw, by_result: bool) -> bytes:
         since = trio.current_time()
+        pending.named = f"{wanted.server}:{wanted.tool_path}" if wanted.server else wanted.tool_path
+        pending.arguments = wanted.arguments
         beside = "" if wanted.server_key else wanted.server
         entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, beside, since)
         if wanted.server_key and not has_parameter(tool, wanted.server_key):  # so it is no argument
             entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
+        pending.find(entry.server, tool)
+        self._lookup.refuse(exchange.client, entry.server)
         own = (tool.own or tool).name
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
-        try:
-            if cost <= SMALL_BYTES:
-                approved = check_arguments(entry, tool, wanted)
-            else:
-                approved = await self.bench.run(cost, check_arguments, entry, tool, wanted)
-        except InvalidArguments as error:
-            exchange.tool = tool
-            record = record_of(exchange, entry.server, own, len(wanted.arguments))
-            record.outcome, record.error = "rejected", error.kind
-            self.used(record, CallArguments(wanted.arguments, tool.input_schema))
-            raise
+        if cost <= SMALL_BYTES:
+            approved = check_arguments(entry, tool, wanted)
+        else:
+            approved = await self.bench.run(cost, check_arguments, entry, tool, wanted)
+        pending.arguments = approved.arguments
         members = b'"name":' + encode(own) + b',"arguments":' + bytes(approved.arguments)
         if (continuation := wanted.continuation) is not None:
             exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
-
-        async def show(body: bytes) -> tuple[bytes, int]:
-            if approved.remark:
-                body = await self.bench.run(
-                    len(body) // REMARKED_COST, with_remark, body, approved.remark, approved.anyway
-                )
-            return await self._results.shorten(exchange, entry.server, own, meta, body)
-
+        request = ServerRequest(entry.server, "tools/call", members, meta, name=own, since=since, by_result=by_result)
         try:
-            call = self._forward.ask(
-                exchange,
-                ServerRequest(entry.server, "tools/call", members, meta, name=own, since=since, by_result=by_result),
-            )
-            return await count(self.used, exchange, entry.server, tool, approved.arguments, call, show)
+            body = await self._forward.ask(exchange, request)
         except RemoteError as error:
             if approved.remark and not is_for_client(error):
                 raise _with_remark(error, approved.remark) from None
             raise
+        pending.end(body)
+        if approved.remark:
+            cost = len(body) // REMARKED_COST
+            body = await self.bench.run(cost, with_remark, body, approved.remark, approved.anyway)
+        body, pending.record.tokens_saved = await self._results.shorten(exchange, entry.server, own, meta, body)
+        return body
 
 
 class Checked(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from actors.protocol.tasks.tasks import OF_ONE
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.calls.counting import count
+from supervisor.service.calls.counting import PendingCall
 from supervisor.service.calls.failures import run_shown
 from supervisor.service.client import Client
 from supervisor.service.doors import task_requests
@@ -29,6 +29,7 @@ from supervisor.service.gateway import Define, Handler, ManyServers, ServicePart
 from supervisor.service.introduction import SelfDescription
 from supervisor.service.request import MAX_NAME_CHARS, named_params, parts_from
 from supervisor.service.resources import Reading
+from supervisor.usage.records import UNKNOWN
 
 HOW: Final = "Tools and prompts of many MCP servers. A name begins with that of its server and two underscores."
 
@@ -62,14 +63,16 @@ class Everything(ManyServers):
         return seen, partial((await self._names.of(seen)).definition_of, client.version)
 
     async def _call(self, exchange: Exchange) -> bytes:
-        call = partial(self._call_tool, exchange)
-        return await run_shown(self.parts.deployment.value, exchange, call, self.parts.audit)
+        pending = PendingCall(exchange, UNKNOWN)
+        call = self.parts.calls.count(exchange, pending, self._call_tool(exchange, pending))
+        return await run_shown(self.parts.deployment.value, exchange, call)
 
-    async def _call_tool(self, exchange: Exchange) -> bytes:
+    async def _call_tool(self, exchange: Exchange, pending: PendingCall) -> bytes:
         since = trio.current_time()
         members, name = await named_params(self.parts.bench, exchange, "name")
+        pending.named, pending.arguments = name, members.get("arguments", pending.arguments)
         entry, tool = await self._names.tool(exchange.client, name[:MAX_NAME_CHARS], since)
+        pending.find(entry.server, tool)
         members["name"] = msgspec.Raw(encode((tool.own or tool).name))
         rest = parts_from("tools/call", members, exchange.retry)
-        call = self.parts.forward.ask(exchange, request_of(exchange, entry, rest, since, tool))
-        return await count(self.parts.used, exchange, entry.server, tool, rest.arguments, call)
+        return await self.parts.forward.ask(exchange, request_of(exchange, entry, rest, since, tool))

@@ -32,7 +32,7 @@ from supervisor.metatools.servers.availability import refusal
 from supervisor.metatools.texts import clean
 from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.calls.counting import count
+from supervisor.service.calls.counting import PendingCall
 from supervisor.service.calls.failures import run_shown
 from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists, task_requests
@@ -130,27 +130,37 @@ class OneServer:
         return with_member(body, b'"resultType":"complete","ttlMs":%d,"cacheScope":"private"' % greeting.OWN_TTL_MS)
 
     async def _passed_on(self, exchange: Exchange) -> bytes:
-        since, params, method = trio.current_time(), exchange.params, exchange.method
-        parts = await self._parts.bench.run(len(params) // PARAMS_COST, parts_of, method, params, exchange.retry)
-        if method != "tools/call":
-            return await self._ask(exchange, await self._entry(exchange.client), parts, since)
-        call = partial(self._call, exchange, parts, since)
-        return await run_shown(self._parts.deployment.value, exchange, call, self._parts.audit)
+        if exchange.method == "tools/call":
+            pending = PendingCall(exchange, self._server)
+            call = self._parts.calls.count(exchange, pending, self._call(exchange, pending))
+            return await run_shown(self._parts.deployment.value, exchange, call)
+        since, parts = trio.current_time(), await self._take_apart(exchange)
+        return await self._ask(exchange, await self._entry(exchange.client), parts, since)
 
-    async def _call(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
-        entry = await self._entry(exchange.client)
+    async def _take_apart(self, exchange: Exchange) -> Parts:
+        params = exchange.params
+        cost = len(params) // PARAMS_COST
+        return await self._parts.bench.run(cost, parts_of, exchange.method, params, exchange.retry)
+
+    async def _call(self, exchange: Exchange, pending: PendingCall) -> bytes:
+        client, since = exchange.client, trio.current_time()
+        parts = await self._take_apart(exchange)
+        pending.named, pending.arguments = parts.name, parts.arguments
+        known = self._visible.now(client.principal).entries.get(self._server)
+        if known is not None and (tool := known.tools.get(parts.name)) is not None:
+            pending.find(self._server, tool)  # before its server is waited for: it may be in vain
+        entry = await self._entry(client)
         refused = refuse_left_out(entry, parts.name)
         if refused is not None:
             raise refused
         tool = entry.tools.get(parts.name)
         if tool is None and entry.is_altered:
-            raise await beside(partial(_unknown_tool, self._visible.now(exchange.client.principal), entry, parts.name))
-        if tool is None:
-            return await self._ask(exchange, entry, parts, since)
-        if tool.own is not None:
-            parts = with_name(parts, tool.own.name)
-        call = self._ask(exchange, entry, parts, since, tool)
-        return await count(self._parts.used, exchange, self._server, tool, parts.arguments, call)
+            raise await beside(partial(_unknown_tool, self._visible.now(client.principal), entry, parts.name))
+        if tool is not None:
+            pending.find(self._server, tool)
+            if tool.own is not None:
+                parts = with_name(parts, tool.own.name)
+        return await self._ask(exchange, entry, parts, since, tool)
 
     async def _ask(
         self, exchange: Exchange, entry: Entry, parts: Parts, since: float, tool: Tool | None = None

@@ -39,9 +39,6 @@ _WHY_BARRED = "marks its parameters for headers wrongly, and cannot be called ov
 _SPACE = re.compile(r"\s")
 _PATH_PARTS = re.compile(r"[:/.|]|__|-(?=[a-z]+_mcp_)")
 
-_ON_A_SERVER = (Resolved, Absent)
-"""A tuple: a union would be made anew for each call."""
-
 
 class Lookup:
     """Finds things by name. `since` is when the request came, by the trio clock: its deadline counts from there."""
@@ -55,14 +52,12 @@ class Lookup:
     async def tool(self, client: Client, path: str, server: str, since: float) -> tuple[Entry, Tool]:
         """Return the tool that a path means; `server` is what stood beside the path, mostly nothing.
 
-        Raises `UnknownTool`, `ToolHeld`, `AmbiguousName`, and what `Arrival.of` and `Looks.find` raise. A checkpoint
-        unless it is found at once.
+        Whether its server can be used now, `refuse` says. Raises `UnknownTool`, `ToolHeld`, `AmbiguousName`, and what
+        `Arrival.of` and `Looks.find` raise. A checkpoint unless it is found at once.
         """
         seen = self._visible.now(client.principal)
         resolution = seen.tool(path, server=server)
-        if isinstance(resolution, Resolved):  # as nearly always: what follows costs a call more than all of it
-            self._refuse(client, resolution)
-        else:
+        if not isinstance(resolution, Resolved):  # as hardly ever: it costs a call more than all else here
             seen, resolution = await self._resolve(client, lambda seen: seen.tool(path, server=server), since)
             if isinstance(resolution, Absent) and resolution.certain and not _is_hidden(seen, resolution):
                 seen, resolution = await self._look_again(client, resolution, since)
@@ -127,12 +122,16 @@ class Lookup:
         self._refuse(client, resolution)
         return seen, resolution
 
+    def refuse(self, client: Client, server: str) -> None:
+        """Raise why a server cannot be used, if it cannot."""
+        refused = refusal(server, self._visible.statuses(client.principal).get(server))
+        if refused is not None:
+            raise refused
+
     def _refuse(self, client: Client, resolution: Resolution | None) -> None:
         """Raise why the server that was named cannot be used, if it cannot."""
-        if isinstance(resolution, _ON_A_SERVER):
-            refused = refusal(resolution.server, self._visible.statuses(client.principal).get(resolution.server))
-            if refused is not None:
-                raise refused
+        if isinstance(resolution, Resolved | Absent):
+            self.refuse(client, resolution.server)
 
 
 def ambiguous(name: str, readings: tuple[Meaning, ...], path: Callable[[str, str], str]) -> AmbiguousName:

@@ -35,6 +35,10 @@ DIGEST_CHARS: Final = 16
 """So much of a digest is recorded: more looks like a secret."""
 
 
+_RECORDED: Final[dict[str, Outcome]] = {"ok": "done", "rejected": "refused", "cancelled": "unknown"}
+"""What a call that ended so is in the audit; every other one has failed."""
+
+
 class AuditStatus(Struct, frozen=True, kw_only=True):
     """What the status page shows. `lost` records could not be written since the daemon was started."""
 
@@ -98,11 +102,13 @@ class AuditTrail:
         whose += f" at {token.server}" if token.server else ""
         self.note(f"token.{change}", id_of(token.digest), detail=whose)
 
-    def note_call(self, server: str, tool: str, definition: bytes, good: bool, milliseconds: float) -> None:
-        """Record a call of a tool, if that is wanted."""
+    def note_call(self, server: str, tool: str, definition: bytes, outcome: str, milliseconds: float) -> None:
+        """Record a call of a tool, if that is wanted; `outcome` is that of a `CallRecord`."""
         if self._settings().audit_calls:
-            detail = f"{milliseconds:.0f} ms, definition sha256 {definition.hex()[:DIGEST_CHARS]}"
-            self.note("tool.call", f"{server}:{tool}", outcome="done" if good else "failed", detail=detail)
+            known = f", definition sha256 {definition.hex()[:DIGEST_CHARS]}" if definition else ""
+            unsent = "not sent" if outcome in ("rejected", "unreached") else ""
+            detail = (unsent or f"{milliseconds:.0f} ms") + known
+            self.note("tool.call", f"{server}:{tool}", outcome=_RECORDED.get(outcome, "failed"), detail=detail)
 
     def status(self) -> AuditStatus:
         settings = self._settings()

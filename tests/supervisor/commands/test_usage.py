@@ -27,16 +27,20 @@ async def test_it_shows_what_was_called(tmp_path: Path, data: DataDir) -> None:
         await execute(at, "operator", "shop:refuse")
         shown = await ask(url(at), "usage")
         head, *rows = (line.split() for line in shown.stdout.splitlines())
-        assert head == ["SERVER", "TOOL", "CALLS", "FAILED", "P50", "P95", "WAITED", "OUT", "LAST"]
-        assert [row[:4] for row in rows] == [["desk", "echo", "3", "0"], ["shop", "refuse", "1", "1"]]
+        assert head == ["SERVER", "TOOL", "CALLS", "FAILED", "UNSENT", "P50", "P95", "WAITED", "OUT", "LAST"]
+        assert [row[:5] for row in rows] == [["desk", "echo", "3", "0", "0"], ["shop", "refuse", "1", "1", "0"]]
         assert shown.stderr.startswith("4 calls in the last hour, 1 failed (25.0%), half of them within ")
         by_server = await ask(url(at), "usage", "--by", "server", "--window", "24h", "--limit", "1")
         assert by_server.stdout.splitlines()[1].split()[:3] == ["desk", "3", "0"]
         assert by_server.stderr.endswith("There are 1 more rows: see --limit.\n")
         told = json.loads((await ask(url(at), "usage", "--json", "--server", "shop")).stdout)
         assert (told["total"]["calls"], sum(each["calls"] for each in told["timeline"])) == (1, 1)
+        await execute(at, "operator", "nowhere:to_be_found")
+        after = await ask(url(at), "usage")
+        assert after.stdout.splitlines()[2].split()[:5] == ["_unknown", "_unknown", "1", "0", "1"]
+        assert after.stderr.startswith("5 calls in the last hour, 1 failed (20.0%), 1 never sent, half of them within ")
         lines = (await ask(url(at), "top")).stdout.splitlines()
-        assert lines[0].startswith("4 calls in the last hour")
+        assert lines[0].startswith("5 calls in the last hour")
         assert lines[1].startswith("2 of 2 servers are online; tokens: ")
         assert lines[4].split()[:3] == ["desk", "echo", "3"]
 

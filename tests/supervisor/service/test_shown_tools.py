@@ -19,7 +19,7 @@ from actors.registry_inbox import AwaitShown, RulesChanged
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
-from supervisor.usage.records import CallArguments, CallRecord
+from supervisor.usage.records import UNKNOWN, CallArguments, CallRecord
 from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import WholeServer
@@ -119,7 +119,7 @@ async def test_what_is_hidden_is_as_unknown_as_what_is_not_there(door: str, name
         told = json.dumps(result).replace(name, "")
         assert "drop" not in told, "nothing that is hidden is suggested"
         assert ("rows" in told) == (name == "list_rows" and door != "all"), "who knows the old name is told the new one"
-        assert (at.server.asked, at.used) == ([], [])
+        assert (at.server.asked, at.used) == ([], [("data", UNKNOWN)])
 
 
 async def test_a_direct_call_by_the_new_name_reaches_it_too() -> None:

@@ -118,12 +118,17 @@ async def test_with_0_days_nothing_is_recorded(path: Path) -> None:
 
 async def test_calls_are_recorded_where_that_is_wanted(path: Path) -> None:
     async with scene(path) as at:
-        at.trail.note_call("a", "t", b"\x07\xff", True, 12.4)
+        at.trail.note_call("a", "t", b"\x07\xff", "ok", 12.4)
         at.settings = Settings(audit_calls=True)
-        at.trail.note_call("a", "t", b"\x07\xff", False, 12.4)
+        at.trail.note_call("a", "t", b"\x07\xff", "error", 12.4)
         (record,) = (await at.trail.page(ALL, 9)).records
         assert (record.action, record.target, record.outcome) == ("tool.call", "a:t", "failed")
         assert record.detail == "12 ms, definition sha256 07ff"
+        for outcome in ("rejected", "unreached", "cancelled"):
+            at.trail.note_call("a", "_unknown", b"", outcome, 0.0)
+        newest = (await at.trail.page(ALL, 9)).records[:3]
+        told = [("unknown", "0 ms"), ("failed", "not sent"), ("refused", "not sent")]
+        assert [(record.outcome, record.detail) for record in newest] == told
 
 
 async def test_too_many_of_an_action_push_out_their_own_oldest_and_that_is_counted(
@@ -135,7 +140,7 @@ async def test_too_many_of_an_action_push_out_their_own_oldest_and_that_is_count
         at.trail.note("token.create", "first")
         for number in range(5):
             at.trail.note("server.wake", f"{number}")
-            at.trail.note_call("a", f"{number}", b"", True, 1.0)
+            at.trail.note_call("a", f"{number}", b"", "ok", 1.0)
         kept = [*(("server.wake", f"{number}", 1) for number in (2, 3, 4)), ("tool.call", "a:4", 1)]
         assert await at.kept() == [("token.create", "first", 1), *kept]
         assert (await at.trail.page(ALL, 1)).dropped == {"server.wake": 2, "tool.call": 4}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.usage.ledger import MOST, SETTLE_S, Ledger
-from supervisor.usage.records import OUTCOMES, UNHEARD, CallRecord
+from supervisor.usage.records import OUTCOMES, CallOutcome, CallRecord
 
 
 class Taker:
@@ -43,13 +43,13 @@ def test_each_call_is_taken_once_and_in_its_order(deeds: list[str]) -> None:
     assert takers[0].times == [float(number) for number in range(1, len(added) + 1)]
 
 
-def test_of_what_no_server_heard_nothing_is_noted() -> None:
-    noted: list[tuple[str, str, bytes, bool, float]] = []
+def test_each_call_of_a_tool_of_a_server_is_noted() -> None:
+    noted: list[tuple[str, str, bytes, CallOutcome, float]] = []
     ledger = Ledger(lambda: 0.0, lambda *call: noted.append(call))
     for outcome in OUTCOMES:
         for server in ("", "s"):
             ledger.add(CallRecord(server=server, tool=outcome, outcome=outcome, took_ms=5.0))
-    assert noted == [("s", each, b"", each == "ok", 5.0) for each in OUTCOMES if each not in UNHEARD]
+    assert noted == [("s", each, b"", each, 5.0) for each in OUTCOMES]
 
 
 def test_a_bug_in_one_costs_the_others_nothing(caplog: pytest.LogCaptureFixture) -> None:

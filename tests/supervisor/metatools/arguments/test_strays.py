@@ -20,9 +20,11 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.slips import slip_of, takes_no_others
 from supervisor.metatools.lenient_json import read
+from supervisor.service.calls.counting import PendingCall
 from supervisor.service.calls.tool_calls import ToolCalls, check_arguments, with_remark
 from supervisor.service.client import Client
 from supervisor.service.results.keeper import KeptResults
+from supervisor.usage.records import UNKNOWN
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import exchange
 
@@ -152,6 +154,9 @@ class Server:
         await trio.lowlevel.checkpoint()
         return entry(tool()), tool()
 
+    def refuse(self, *_: Any) -> None:
+        """It can be used."""
+
     async def ask(self, *_: Any, **__: Any) -> bytes:
         await trio.lowlevel.checkpoint()
         if isinstance(self._answer, Exception):
@@ -161,9 +166,10 @@ class Server:
 
 async def called(answer: bytes | Exception, **given: Any) -> bytes:
     server = cast("Any", Server(answer))
-    calls = ToolCalls(server, server, Workbench(8), lambda *_: None, KeptResults(deployment(), Workbench(8)))
+    calls = ToolCalls(server, server, Workbench(8), KeptResults(deployment(), Workbench(8)))
     asked = exchange(Client(), "tools/call")
-    return await calls.call(asked, wanted(path="x", **given), msgspec.Raw(b"{}"))
+    pending = PendingCall(asked, UNKNOWN)
+    return await calls.call(asked, pending, wanted(path="x", **given), msgspec.Raw(b"{}"))
 
 
 @contextmanager

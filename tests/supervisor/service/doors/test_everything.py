@@ -246,12 +246,15 @@ async def test_a_call_without_a_name_is_an_error_of_the_protocol(params: Any) ->
 async def test_calls_are_counted() -> None:
     async with door({"one": WholeServer()}) as rig:
         used: list[tuple[str, str, str]] = []
-        rig.running.gateway.parts.used = lambda record, given=None: used.append(
+        rig.running.gateway.parts.calls.used = lambda record, given=None: used.append(
             (record.server, record.tool, record.outcome)
         )
         await rig.ask(LEGACY, "tools/call", {"name": "one__tool0"})
         await rig.ask(LEGACY, "tools/call", {"name": "one__none"})
-        assert used == [("one", "tool0", "ok")]
+        await rig.ask(LEGACY, "tools/call", {"name": "made_up"})
+        await rig.ask(LEGACY, "tools/call", {})
+        unknown = ("_unknown", "_unknown", "rejected")
+        assert used == [("one", "tool0", "ok"), ("one", "_unknown", "rejected"), unknown, unknown]
 
 
 # Prompts and resources ------------------------------------------------------------------------------------------------

@@ -274,17 +274,19 @@ async def test_a_call_that_fails_by_our_doing_is_a_result_for_the_model() -> Non
         assert error["data"]["server"] == "whole"
 
 
-async def test_calls_of_known_tools_are_counted() -> None:
+async def test_calls_are_counted_of_tools_that_nobody_knows_as_such() -> None:
     async with door() as rig:
         used: list[tuple[str, str, str]] = []
-        rig.running.gateway.parts.used = lambda record, given=None: used.append(
+        rig.running.gateway.parts.calls.used = lambda record, given=None: used.append(
             (record.server, record.tool, record.outcome)
         )
         await rig.ask(LEGACY, "tools/call", {"name": "tool0"})
         await rig.ask(LEGACY, "tools/call", {"name": "made up"})
         rig.server.errors["tools/call"] = {"code": 1, "message": "no"}
         await rig.ask(LEGACY, "tools/call", {"name": "tool1"})
-        assert used == [("whole", "tool0", "ok"), ("whole", "tool1", "error")]
+        await rig.ask(LEGACY, "tools/call", {"name": "tool1", "Name": "tool0"})
+        of_tools = [("tool0", "ok"), ("_unknown", "ok"), ("tool1", "error"), ("_unknown", "rejected")]
+        assert used == [("whole", *each) for each in of_tools]
 
 
 # Lists ----------------------------------------------------------------------------------------------------------------

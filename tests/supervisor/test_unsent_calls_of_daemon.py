@@ -1,0 +1,173 @@
+"""Calls that never reach a server are counted as that, at every door, and by all that counts alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from actors.errors import SpawnFailed
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from supervisor.usage.records import MAX_NAMED_CHARS, UNKNOWN
+from tests.fakes.event_reader import reading
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.supervisor.test_daemon import configuration, running
+from tests.supervisor.test_identity_of_daemon import Doorway
+from tests.supervisor.test_one_word_of_daemon import Reached
+
+IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}}}
+SERVERS: dict[str, Any] = {
+    "desk": {"command": "x"},
+    "gone": {"command": "x"},
+    "off": {"command": "x", "disabled": True},
+    "waits": {"command": "x", "env": {"TOKEN": "${user:TOKEN}"}},
+}
+NEEDS: dict[str, Any] = {
+    "inputSchema": {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
+}
+MADE_UP = "\u202e<img src=x>" * 1000
+CALLS: dict[tuple[str, str], tuple[str, str, str]] = {
+    ("desk", "echo"): ("echo", "ok", ""),
+    ("desk", "none"): (UNKNOWN, "rejected", "not_found"),
+    ("gone", "echo"): (UNKNOWN, "unreached", "unavailable"),
+    ("off", "echo"): (UNKNOWN, "rejected", "disabled"),
+    ("waits", "echo"): (UNKNOWN, "unreached", "needs_configuration"),
+}
+"""Of a server and a tool that are called: what they are counted as, how that ends, and the type of the error."""
+DOORS = ("/mcp", "/mcp/all", "/mcp/servers/")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+def connect(server: DeployedServer) -> Reached:
+    reached = Reached(FakeServer(tools=[tool("echo"), tool("needs", **NEEDS)]))
+    reached.fault = SpawnFailed("there is no such program", permanent=True) if server.name == "gone" else None
+    return reached
+
+
+@asynccontextmanager
+async def daemon(directory: Path, data: DataDir) -> AsyncIterator[Doorway]:
+    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, audit_calls=True, metrics_tools=True)
+    async with running(config, data, connect=connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        await at.admit("ana", role="admin")
+        found: list[str] = []
+        while "desk__echo" not in found:
+            found = await at.tools_of("ana")
+        yield at
+
+
+async def call(at: Doorway, door: str, server: str, name: str) -> None:
+    """Call a tool at a door, by the name that it has there."""
+    if door == "/mcp":
+        await at.call("ana", "execute_mcp_tool", tool_path=f"{server}:{name}", arguments={})
+    elif door == "/mcp/all":
+        await at.rpc("ana", "tools/call", door, name=f"{server}__{name}", arguments={})
+    else:
+        await at.rpc("ana", "tools/call", door + server, name=name, arguments={})
+
+
+async def rows(at: Doorway, **wanted: Any) -> list[dict[str, Any]]:
+    told = (await at.ask("ana", "GET", "/api/calls", params={"limit": 500, **wanted})).json()
+    return list(reversed(told["calls"]))
+
+
+async def counted(at: Doorway, counter: str, *labels: str) -> dict[tuple[str, ...], float]:
+    """Return what a counter has by these labels, but for what is 0."""
+    text = (await at.ask("ana", "GET", "/metrics")).text
+    samples = (each for family in text_string_to_metric_families(text) for each in family.samples)
+    return {
+        tuple(each.labels[name] for name in labels): each.value
+        for each in samples
+        if each.name == counter and each.value
+    }
+
+
+async def test_calls_list_usage_metrics_events_and_audit_have_each_call_alike(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as at, reading(str(at.client.base_url), headers=operator(at)) as events:
+        for door in DOORS:
+            for (server, name), (_, outcome, _) in CALLS.items():
+                # A server passes at its own door whatever it is asked: it says itself what it has not.
+                if door != DOORS[2] or (server, outcome) != ("desk", "rejected"):
+                    await call(at, door, server, name)
+        await call(at, "/mcp", "desk", "needs")
+        await call(at, "/mcp", "nowhere", "echo")
+        await call(at, "/mcp/all", "nowhere", "echo")
+        await at.rpc("ana", "tools/call")
+        made = Counter(
+            {(server, *ended): 3 - (ended[1:] == ("rejected", "not_found")) for (server, _), ended in CALLS.items()}
+        )
+        made["desk", "needs", "rejected", "invalid"] = 1
+        made[UNKNOWN, UNKNOWN, "rejected", "not_found"] = 2
+        made[UNKNOWN, UNKNOWN, "rejected", "invalid"] = 1
+        listed = await rows(at)
+        assert Counter((row["server"], row["tool"], row["outcome"], row["error"]) for row in listed) == made
+        assert len(await rows(at, outcome="not_sent")) == made.total() - 3
+        assert await rows(at, outcome="failed") == []
+
+        ended = Counter[tuple[str, ...]]()
+        for (server, name, outcome, _), count in made.items():
+            ended[server, name, outcome] += count
+        usage = (await at.ask("ana", "GET", "/api/usage")).json()
+        told = {(r["server"], r["tool"], outcome): n for r in usage["rows"] for outcome, n in r["outcomes"].items()}
+        assert told == ended
+        assert (usage["total"]["not_sent"], usage["total"]["failed"]) == (made.total() - 3, 0)
+        of_tools = await counted(at, "mcpvisor_tool_calls_total", "mcp_server", "tool", "outcome")
+        assert of_tools == ended
+        of_servers = await counted(at, "mcpvisor_calls_total", "mcp_server", "outcome")
+        assert sum(of_servers.values()) == sum(of_tools.values())
+        heard = Counter[tuple[str, ...]]()
+        while heard.total() < made.total():
+            event = await events.until("mcp.tool.executed")
+            heard[event["server_slug"], event["tool_name"], event["outcome"]] += 1
+        assert heard == ended
+        audit = (await at.ask("ana", "GET", "/api/audit", params={"action": "tool.call", "limit": 100})).json()
+        assert Counter(record["outcome"] for record in audit["records"]) == Counter(
+            {"done": 3, "refused": sum(n for key, n in made.items() if key[2] == "rejected"), "failed": 6}
+        )
+        tools = (await at.ask("ana", "GET", "/api/tools")).json()["tools"]
+        of_all_time = {row["path"]: (row["calls"], row["failures"]) for row in tools if row["calls"]}
+        assert of_all_time == {"desk:echo": (3, 0)}, "a tool is judged by the calls that reached it"
+
+
+async def test_names_that_a_client_makes_up_make_nothing_grow(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as at:
+        for door in DOORS:
+            await call(at, door, "desk" if door == DOORS[2] else "made", "up")
+        await call(at, "/mcp", "desk", "made_up")
+
+        async def size() -> tuple[int, int, int]:
+            usage = (await at.ask("ana", "GET", "/api/usage")).json()["rows"]
+            page = (await at.ask("ana", "GET", "/metrics")).text
+            return len(usage), sum(line.startswith("mcpvisor_") for line in page.splitlines()), len(await rows(at))
+
+        before = await size()
+        for number in range(20):
+            await call(at, "/mcp", f"made{number}", f"up{number}")
+            await call(at, "/mcp", "desk", f"none{number}")
+            await call(at, "/mcp/all", f"made{number}", f"up{number}")
+            await call(at, "/mcp/servers/", "desk", f"none{number}")
+        await call(at, "/mcp", MADE_UP, MADE_UP)
+        after = await size()
+        assert after == (before[0], before[1], before[2] + 81)
+        newest = (await rows(at))[-1]
+        assert (newest["server"], newest["tool"]) == (UNKNOWN, UNKNOWN)
+        assert newest["named"] == MADE_UP[:MAX_NAMED_CHARS]
+        page = (await at.ask("ana", "GET", "/ui/calls")).text
+        assert "&lt;img src=x&gt;" in page
+        assert "<img src=x>" not in page
+        assert "\u202e" not in page
+
+
+def operator(at: Doorway) -> dict[str, str]:
+    return {"authorization": f"Bearer {at.keys['operator']}"}
