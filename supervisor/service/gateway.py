@@ -126,8 +126,8 @@ class ServiceParts:
         def traits_of(principal: Principal, server: str, tool: str) -> Traits:
             return safety.traits(self.launches.of(server, principal), tool)
 
-        self.plugins = plugins or PluginTable()
-        hooks = CallHooks(self.plugins, deployment, self.bench, audit, asking, traits_of)
+        self.plugin_table = plugins or PluginTable()
+        hooks = CallHooks(self.plugin_table, deployment, self.bench, audit, asking, traits_of)
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks)
         self.forward.meters = meters
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)

@@ -67,7 +67,7 @@ class DoorTable:
             gateway.parts.catalogue,
             gateway.parts.deployment,
             lambda: changed.set(changed.value + 1),
-            gateway.parts.plugins,
+            gateway.parts.plugin_table,
         )
         self._of_realms: OrderedDict[Rights, _DoorsOfRealm] = OrderedDict()
 
@@ -84,7 +84,7 @@ class DoorTable:
         return (await self._doors_of(person)).visible
 
     async def _doors_of(self, person: Person, profile: str = "") -> _DoorsOfRealm:
-        hides = bool(self._gateway.parts.plugins.hiding)
+        hides = bool(self._gateway.parts.plugin_table.hiding)
         if not (person.user or hides):
             return self._whole
         if person.user and self._prepare is not None:

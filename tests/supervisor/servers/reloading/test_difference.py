@@ -165,6 +165,7 @@ READ_IN: dict[str, set[str]] = {
             "front/ui/people",
             "oauth/accounts",
             "oauth/bearer/verifier",
+            "service/doors/addresses",
             "service/plugins/hooks",
         ),
         "delivery/known_servers",
