@@ -170,8 +170,8 @@ class Daemon:
         if house.fleet is not None:  # not before: other nodes ask for servers at once, which begin then
             await supervised.start(house.fleet.run, house.registry.address)
         supervised.start_soon(house.launches.run)
-        unknown = [name for name in deployed.servers if name not in known.offers and name not in known.off]
-        supervised.start_soon(discover, house.directory, unknown)
+        wanted = [name for name in deployed.servers if name not in known.offers or deployed.runs_always(name)]
+        supervised.start_soon(discover, house.directory, [name for name in wanted if name not in known.off])
         supervised.start_soon(house.reload.run, self.closing)  # what is half applied cannot begin again
 
     async def _know_others(self, fleet: FleetNode) -> None:

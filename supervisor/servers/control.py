@@ -147,6 +147,9 @@ class Operation:
         if unknown and server not in self._servers.absences.awaiting:
             refreshed = await self._router.ask(RefreshServer(server=server, principal=principal))
             return Done(message=f"{server} is switched on: {sentence_of(refreshed)}", found=refreshed)
+        if off and self._deployment.value.runs_always(server):
+            await self._router.ask(WakeServer(server=server, operator=True, principal=principal))
+            return Done(message=f"{server} is switched on, and ready")
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")
 
     def _state(self, server: str) -> State | None:

@@ -234,6 +234,10 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         config = self.entries.get(server_of(launch))
         return config is not None and config.idle_timeout_s == 0
 
+    def runs_always(self, server: str) -> bool:
+        """Say whether a server is started without a call: one that has a process for each client needs the client."""
+        return self.never_sleeps(server) and not self.is_per_client(server)
+
     def mask(self, server: str) -> Callable[[str], str]:
         deployed = self.servers.get(server)
         return deployed.mask if deployed is not None else str

@@ -83,7 +83,7 @@ async def try_again(directory: Directory[ServerMessage], name: str) -> None:
 
 
 async def discover(directory: Directory[ServerMessage], names: Iterable[str]) -> None:
-    """Wake servers whose tools are not known; those that fail are left to their policy.
+    """Wake servers whose tools are not known, or that never sleep; those that fail are left to their policy.
 
     They start in the order given, as there is room: each has its place in the line before the next one is asked. Nobody
     waits for the handshake of another one.

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import trio
 
 from actors.registry import indexer
 from actors.search.documents.segment import Segment, analyse
@@ -68,3 +69,42 @@ async def test_right_after_a_restart_what_is_read_so_far_is_found_and_all_can_be
             released.set()
         await until_ready(client)
         assert "notice" not in await meta_call(client, "discover_mcp_tools", query="send a parcel")
+
+
+async def test_a_server_that_never_sleeps_is_started_with_the_daemon_and_one_that_sleeps_by_a_call(
+    tmp_path: Path, data: DataDir
+) -> None:
+    fakes = {name: FakeServer(tools=[tool("echo")]) for name in ("kept", "lazy", "each")}
+    servers: dict[str, dict[str, Any]] = {
+        "kept": {"command": "x", "idle_timeout_s": 0},
+        "lazy": {"command": "x"},
+        "each": {"command": "x", "idle_timeout_s": 0, "instances": "per_client"},
+    }
+
+    def reach(server: DeployedServer) -> MemoryTransport:
+        return MemoryTransport(fakes[server.name].serve)
+
+    async with running(configuration(tmp_path, servers), data, connect=reach) as client:
+        await until_ready(client)
+    before = {name: fake.starts for name, fake in fakes.items()}
+    async with running(configuration(tmp_path, servers, reload_on_change=False), data, connect=reach) as client:
+        await until(client, kept="ready")
+        assert {name: fake.starts - before[name] for name, fake in fakes.items()} == {"kept": 1, "lazy": 0, "each": 0}
+        servers["lazy"] = {**servers["lazy"], "idle_timeout_s": 0}
+        configuration(tmp_path, servers, reload_on_change=False)
+        assert (await client.post("/api/reload")).status_code == 200
+        await until(client, kept="ready", lazy="ready")
+        assert (await client.post("/api/servers/kept/disable")).status_code == 200
+        answer = await client.post("/api/servers/kept/enable")
+        assert answer.json()["message"] == "kept is switched on, and ready"
+        await until(client, kept="ready", lazy="ready")
+
+
+async def until(client: httpx2.AsyncClient, **states: str) -> None:
+    """Wait until servers are so."""
+    with trio.fail_after(60):
+        while True:
+            rows = (await client.get("/api/status")).json()["servers"]
+            if states.items() <= {row["server"]: row["state"] for row in rows}.items():
+                return
+            await trio.sleep(0.01)

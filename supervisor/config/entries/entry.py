@@ -158,8 +158,9 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
 
     # Start and sleep
     idle_timeout_s: Seconds | None = None
-    """A server without calls sleeps after this time; 0 keeps it running. null: after 180, and after 3600 one that holds
-    something in memory (`stateful`)."""
+    """A server without calls sleeps after this time. 0 keeps it running: it starts with the daemon, after a reload that
+    changes it, and when it is switched on, without a call (with `instances` at `per_client`, when its client comes).
+    null: after 180, and after 3600 one that holds something in memory (`stateful`)."""
     stateful: bool | Literal["auto", "learn"] = "auto"
     """Whether the server holds something in memory from one call to the next that ends with its process: open pages, a
     shell, thoughts so far. Then whoever called it is told with the first answer of a new process. `auto`: it does if it

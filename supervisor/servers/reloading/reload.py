@@ -289,7 +289,7 @@ class Reload:
         era = None if launched or status is None else status.era
         await self._servers.add(new.servers[name], known, era, disabled=disabled, drain_s=drain_s)
         up = status is not None and status.state in ALIVE
-        return [name] if not disabled and (known is None or up) else []
+        return [name] if not disabled and (known is None or up or new.runs_always(name)) else []
 
     async def _switched_off(self) -> frozenset[str]:
         await self._store.keep()
