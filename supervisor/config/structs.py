@@ -132,7 +132,7 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
 
     # Search
     discover_limit_max: Count = 50
-    """Most tools that one search may ask for."""
+    """Most tools that one search may ask for. The answer to one that asks for more says how many it was taken for."""
     discover_token_budget: Count = 2000
     """Most tokens that the answer to one search, or one page of a list, may take."""
     instructions_token_budget: Count = 300

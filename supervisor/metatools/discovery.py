@@ -25,14 +25,14 @@ from actors.search.ranking.ties import Prefer
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import careful
 from supervisor.metatools.answers.lists import tools_page
-from supervisor.metatools.answers.page import Context, build_page
+from supervisor.metatools.answers.page import Context, build_page, sentences
 from supervisor.metatools.arguments import list_requests
 from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
 from supervisor.metatools.inventory import MAX_ITEMS, Listing
 from supervisor.metatools.schemas.rendering import growth
 from supervisor.metatools.servers.availability import unlisted_sentences, without
 from supervisor.metatools.servers.unavailable import concerned_servers, named_in, unread_notice
-from supervisor.metatools.texts import clean
+from supervisor.metatools.texts import clean, estimate_tokens
 
 _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
 """`server:github issues`, as people write it in searches elsewhere."""
@@ -133,15 +133,30 @@ def build_answer(
     servers: Callable[[], str] = str,
     confirms: Callable[[str, str], bool] = lambda server, tool: False,
 ) -> dict[str, Any]:
-    """Return the answer to a search. How long that takes is a matter of the `weight` of what was found.
+    """Return the answer to a search, which says so where another limit was taken than was asked for.
 
-    `now` is a moment of the trio clock. `servers` gives the servers and what they are for, where nothing fits.
-    `confirms` says of a server's tool whether it runs only after the user has said yes.
+    How long that takes is a matter of the `weight` of what was found. `now` is a moment of the trio clock. `servers`
+    gives the servers and what they are for, where nothing fits. `confirms` says of a server's tool whether it runs only
+    after the user has said yes.
     """
+    said = done.asked.clamped
+    page = _page(seen, statuses, done, settings, now, servers, confirms)
+    return {"notice": sentences(said, page.pop("notice", "")), **page} if said else page
+
+
+def _page(
+    seen: Catalogue,
+    statuses: Mapping[str, ServerStatus],
+    done: Searched,
+    settings: DiscoverySettings,
+    now: float,
+    servers: Callable[[], str],
+    confirms: Callable[[str, str], bool],
+) -> dict[str, Any]:
     context = Context(
         seen=seen,
         statuses=statuses,
-        budget=settings.discover_token_budget,
+        budget=settings.discover_token_budget - estimate_tokens(done.asked.clamped),
         now=now,
         servers=servers,
         confirms=confirms,

@@ -65,13 +65,14 @@ _MAX_KEYS_SHOWN = 10
 class Discover(msgspec.Struct, frozen=True, kw_only=True):
     """What to look for. `limit` is already within 1 and the configured maximum; no `servers`: all of them.
 
-    `limited`: the client set the limit. `after` is where a listing goes on. `requires_confirmation`: only tools that
-    run, or do not run, without a yes of the user.
+    `limited`: the client set the limit; `clamped` says so where another one was taken. `after` is where a listing goes
+    on. `requires_confirmation`: only tools that run, or do not run, without a yes of the user.
     """
 
     query: str
     limit: int = DEFAULT_LIMIT
     limited: bool = False
+    clamped: str = ""
     after: Position | None = None
     kinds: frozenset[str] = frozenset({"tool"})
     servers: frozenset[str] = frozenset()
@@ -140,10 +141,12 @@ def _as_wanted(arguments: msgspec.Raw, max_limit: int) -> Discover | None:
         return None
     if asked.query.lstrip()[:1] == "{":
         return None
+    limit, clamped = _clamp(asked.limit, max_limit)
     return Discover(
         query=asked.query,
-        limit=max(1, min(DEFAULT_LIMIT if asked.limit is None else asked.limit, max_limit)),
+        limit=limit,
         limited=asked.limit is not None,
+        clamped=clamped,
         kinds=frozenset(asked.kinds or ("tool",)),
     )
 
@@ -156,10 +159,13 @@ def _read_loosely(arguments: msgspec.Raw, max_limit: int) -> Discover:
     alone = first(given, QUERY_KEYS) is None and (bool(servers) or after is not None)  # a server: all that it has
     if not words and not alone:
         raise invalid(DISCOVER, "'query' must be a string that says what a tool should do", given)
+    asked = _limit(given, max_limit)
+    limit, clamped = _clamp(asked, max_limit)
     return Discover(
         query=" ".join(words),
-        limit=_limit(given, max_limit),
-        limited=first(given, LIMIT_KEYS) is not None,
+        limit=limit,
+        limited=asked is not None,
+        clamped=clamped,
         kinds=_kinds(given),
         servers=servers,
         after=after,
@@ -220,15 +226,23 @@ def _unwrap(arguments: msgspec.Raw) -> Members:
     return given
 
 
-def _limit(given: Members, maximum: int) -> int:
-    """Return a number within 1 and `maximum`; fractions are cut, what is too large or too small is clamped."""
+def _limit(given: Members, maximum: int) -> float | None:
+    """Return the limit that is asked for, None for none. Raises `InvalidArguments` for what is no number."""
     value = first(given, LIMIT_KEYS)
     if value is None:
-        return min(DEFAULT_LIMIT, maximum)
+        return None
     number = lenient_json.number(value)
     if math.isnan(number):
         raise invalid(DISCOVER, f"'limit' must be a number from 1 to {maximum}", given)
-    return int(max(1, min(number, maximum)))
+    return number
+
+
+def _clamp(asked: float | None, maximum: int) -> tuple[int, str]:
+    """Return a number within 1 and `maximum`, fractions cut, and what is to be said if it is another one."""
+    if asked is None:
+        return min(DEFAULT_LIMIT, maximum), ""
+    used = int(max(1, min(asked, maximum)))
+    return used, "" if 1 <= asked <= maximum else f"'limit' goes from 1 to {maximum}: {used} was taken."
 
 
 def _kinds(given: Members) -> frozenset[str]:

@@ -214,3 +214,13 @@ def test_where_every_need_has_a_tool_or_it_is_not_plain_nothing_is_said(query: s
 
 def test_several_needs_of_which_none_has_a_tool_are_answered_as_one() -> None:
     assert ask("send an email to Bob and book a flight")["notice"].startswith("No description matches. ")
+
+
+@pytest.mark.parametrize(("limit", "used"), [(0, 1), (-1, 1), (51, 50), ("1e9", 50)])
+@pytest.mark.parametrize("query", ["create issue", "*"])
+def test_a_limit_that_cannot_be_taken_is_told_of_with_the_one_that_was(query: str, limit: Any, used: int) -> None:
+    answer, taken = ask(query, limit=limit), ask(query, limit=used)
+    said = f"'limit' goes from 1 to 50: {used} was taken."
+    assert answer["notice"] == " ".join(filter(None, [said, taken.get("notice", "")]))
+    assert answer["tools"] == taken["tools"]
+    assert said not in taken.get("notice", "")
