@@ -1,6 +1,7 @@
 """The files of clients as texts, JSON with comments or TOML: read, changed by an entry, and shown. Pure.
 
 A change is shown on a copy in which every other value and comment is hidden: beside the servers, clients keep tokens.
+Arguments of servers are shown as those of a new entry are: without what gives itself away as a secret.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from actors.errors import ConfigError
 from actors.transport.redaction import HIDDEN, without_secrets
+from supervisor.clients.secret_values import mask_entry
 from supervisor.clients.toml_tables import headers, put_table, read_toml, remove_table
 from supervisor.config.clients.client import Format
 from supervisor.config.syntax.editing import put, remove
@@ -35,6 +38,11 @@ _REFERENCE = re.compile(r"""["'](?:[Bb]earer |[Bb]asic )?(?:\$\{(?:env:)?\w+\}|\
 """A value that only refers to a variable, in the spelling of any client: it is no secret."""
 _SHOWN: Final = frozenset({'"command"', '"type"'})
 """Keys whose values help to find one's way, and are no secrets."""
+_ARGS: Final = "args"
+_JSON_ARGS = re.compile(r'"args"\s*:\s*\[\s*\Z')
+_TOML_ARGS = re.compile(r"(?:\A|[\n{,])[ \t]*args[ \t]*=[ \t]*\[\s*\Z")
+_MAX_HEAD_CHARS: Final = 200
+_BRACKET = re.compile(r"[][{}]")
 
 Way = tuple[str, ...]
 
@@ -103,7 +111,8 @@ def hide_values(value: Any, key: str = "") -> Any:
     if isinstance(value, dict):
         return {name: hide_values(each, name) for name, each in value.items()}
     if isinstance(value, list):
-        return [hide_values(each) for each in value]
+        plain = key == _ARGS and all(isinstance(each, str) for each in value)
+        return mask_entry({_ARGS: value})[_ARGS] if plain else [hide_values(each) for each in value]
     if not isinstance(value, str):
         return value
     return without_secrets(value) if json.dumps(key) in _SHOWN else HIDDEN
@@ -123,13 +132,40 @@ def _apply(form: Format, text: str, changes: Iterable[tuple[Way, dict[str, Any] 
 def _mask(form: Format, text: str) -> str:
     if form == "toml":
         lines = [(begin, begin + len(text[begin:].partition("\n")[0])) for begin, _ in headers(text)]
-        return _TOML_TOKEN.sub(lambda token: _mask_toml(token, lines), text)
+        tokens = [*_TOML_TOKEN.finditer(text)]
+        known = _arguments(text, tokens, _TOML_ARGS, lambda written: tomllib.loads(f"v = {written}")["v"])
+        return _TOML_TOKEN.sub(lambda token: known.get(token.start()) or _mask_toml(token, lines), text)
     parts: list[str] = []
     at, key = 0, ""
-    for token in _JSON_TOKEN.finditer(text):
-        parts += [text[at : token.start()], _mask_json(token, key)]
+    tokens = [*_JSON_TOKEN.finditer(text)]
+    known = _arguments(text, tokens, _JSON_ARGS, json.loads)
+    for token in tokens:
+        parts += [text[at : token.start()], known.get(token.start()) or _mask_json(token, key)]
         at, key = token.end(), token[3] if token[4] else ""
     return "".join([*parts, text[at:]])
+
+
+def _arguments(
+    text: str, tokens: list[re.Match[str]], head: re.Pattern[str], read: Callable[[str], Any]
+) -> dict[int, str]:
+    """Return how the arguments of servers are shown, by where each stands; none of a list that has more than texts."""
+    shown: dict[int, str] = {}
+    for at, first in enumerate(tokens):
+        if first[0][0] not in "\"'" or not head.search(text[max(0, first.start() - _MAX_HEAD_CHARS) : first.start()]):
+            continue
+        listed = [first]
+        for before, token in zip(tokens[at:], tokens[at + 1 :], strict=False):
+            if _BRACKET.search(text[before.end() : token.start()]):
+                break
+            listed += [token] if token[0][0] in "\"'" else []
+        try:
+            written = [read(token[0]) for token in listed]
+        except ValueError:
+            continue
+        masked = mask_entry({_ARGS: written})[_ARGS]
+        for token, own, other in zip(listed, written, masked, strict=True):
+            shown[token.start()] = token[0] if own == other else json.dumps(other, ensure_ascii=False)
+    return shown
 
 
 def _mask_json(token: re.Match[str], key: str) -> str:

@@ -81,6 +81,23 @@ def test_comments_and_keys_in_odd_places_are_no_secret_that_is_shown() -> None:
     assert ' [a."b"]' in lines or "[a." in "".join(lines)
 
 
+def test_arguments_are_shown_but_for_what_gives_itself_away() -> None:
+    added = [Edit(where=("mcpServers", "a"), entry={}, shown={})]
+    args = '["-y", "pkg", // canary\n"--token", "canary", "--key=canary"]'
+    text = f'{{"mcpServers": {{"b": {{"args": {args}, "k": ["canary"]}}}}}}'
+    shown = "".join(describe_edits("json", text, added, "f"))
+    assert "canary" not in shown
+    assert all(
+        each in shown for each in ('"args": ["-y", "pkg", // ...', '"--token", "***", "--key=***"], "k": ["***"]')
+    )
+    odd = '{"mcpServers": {"b": {"args": ["x", {"args": "canary"}, "canary"], "args2": ["canary"]}}}'
+    assert "canary" not in "".join(describe_edits("json", odd, added, "f"))
+    toml = "[mcp_servers.b]\nargs = ['-y', \"pkg\", '--token', 'canary']\nmore_args = ['canary']\n"
+    shown = "".join(describe_edits("toml", toml, [Edit(where=("mcp_servers", "a"), entry={"u": "v"}, shown={})], "f"))
+    assert "canary" not in shown
+    assert "args = ['-y', \"pkg\", '--token', \"***\"]" in shown
+
+
 canaries = st.recursive(
     st.just("canary") | st.integers(),
     lambda below: st.lists(below, max_size=2) | st.dictionaries(keys, below, max_size=3),
