@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from actors.protocol.wire.shapes import sentence
+
 T = TypeVar("T")
 D = TypeVar("D")
 Text = bytes | str | msgspec.Raw
@@ -51,7 +53,7 @@ def read(decoder: msgspec.json.Decoder[T], text: Text) -> T:
     try:
         return decoder.decode(text)
     except msgspec.ValidationError as error:
-        raise OtherShape(str(error)) from None
+        raise OtherShape(sentence(error)) from None
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise UnreadableJson(str(error)) from None
 

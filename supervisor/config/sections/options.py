@@ -6,7 +6,6 @@ or none, calls would pass that must not. A message says what is expected, never 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -15,6 +14,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from actors.errors import ConfigError
+from actors.protocol.wire.shapes import fault
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import hint_of, is_comment
@@ -23,11 +23,6 @@ from supervisor.config.syntax.values import Problem
 PLUGINS: Final = "plugins"
 OptionsOf = Callable[[str], type[Struct]]
 """Gives the options of a plugin by its name. Imports it; raises `ConfigError` if there is no such plugin of any use."""
-
-_PLACE: Final = re.compile(r" - at `(key in )?\$(.*)`$")
-_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
-_TYPE: Final = re.compile(r"Expected `(.+?)`(?:, got `.*`)?(.*)")
-_FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.+)`")
 
 
 class PluginEntry(Confidential, Struct, frozen=True):
@@ -83,24 +78,6 @@ def _check(declared: type[Struct], options: Mapping[str, Any], problem: Problem)
     try:
         msgspec.convert(options, declared)
     except msgspec.ValidationError as error:
-        problem(*_fault(str(error)), "")
+        problem(*fault(error), "")
     except Exception as error:  # noqa: BLE001 - the plugin's own checks are foreign code
         problem((), f"its options cannot be checked ({type(error).__name__})", "ask whoever wrote the plugin")
-
-
-def _fault(text: str) -> tuple[KeyPath, str]:
-    """Return the place that an error of msgspec names, from the options inwards, and what is wrong there."""
-    place: list[str | int] = []
-    if (named := _PLACE.search(text)) is not None:
-        text = text[: named.start()]
-        for key, at in _STEP.findall(named[2]):
-            place.append(int(at) if at else key)
-    if (typed := _TYPE.fullmatch(text)) is not None:
-        return tuple(place), f"must be of the type {typed[1]}{typed[2]}"
-    if (field := _FIELD.fullmatch(text)) is not None:
-        if field[1] == "contains unknown":
-            return (*place, field[2]), "unknown key"
-        return tuple(place), f'the key "{field[2]}" is missing'
-    if text.startswith("Invalid "):
-        return tuple(place), "is none of the values that it can have"
-    return tuple(place), text

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 
 from actors.errors import InvalidArguments, SupervisorError
+from actors.protocol.wire.shapes import fault
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.proxies import is_from_here
 
@@ -56,7 +57,7 @@ def _value(name: str, values: list[str], hint: Any) -> Any:
         return msgspec.convert(raw, hint, strict=False)
     except msgspec.ValidationError as error:
         choices = _choices(described)
-        raise _wrong(name, f"known are: {', '.join(choices)}" if choices else str(error)) from None
+        raise _wrong(name, f"known are: {', '.join(choices)}" if choices else fault(error)[1]) from None
 
 
 def _choices(described: dict[str, Any]) -> list[str]:

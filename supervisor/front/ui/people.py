@@ -12,6 +12,7 @@ from quart import Response, abort
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
+from actors.protocol.wire.shapes import sentence
 from supervisor.config.syntax.units import OWN_TOKENS
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
@@ -104,4 +105,4 @@ def _new_token(form: dict[str, str]) -> NewToken:
     try:
         return msgspec.convert(wanted, NewToken)
     except msgspec.ValidationError as error:
-        raise InvalidArguments(f"the form cannot be used: {error}") from None
+        raise InvalidArguments(f"the form cannot be used: {sentence(error)}") from None

@@ -30,16 +30,16 @@ def test_parameters_become_fields(pairs: list[tuple[str, str]], expected: dict[s
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("limit", "many", "int"),
-        ("limit", "0", ">= 1"),
-        ("limit", "501", "<= 500"),
-        ("limit", "", "int"),
-        ("offset", "-1", ">= 0"),
-        ("read_only", "perhaps", "bool"),
+        ("limit", "many", "must be a whole number"),
+        ("limit", "0", "must be a whole number, at least 1"),
+        ("limit", "501", "must be a whole number, at most 500"),
+        ("limit", "", "must be a whole number"),
+        ("offset", "-1", "must be a whole number, at least 0"),
+        ("read_only", "perhaps", "must be true or false"),
         ("safety", "harmless", "known are: dangerous, moderate, safe"),
         ("sort_by", "beauty", "known are: avg_time, calls, name, success_rate, tokens"),
-        ("name", "x" * 201, "<= 200"),
-        ("servers", "a," * 51, "<= 50"),
+        ("name", "x" * 201, "must be a string of at most 200 characters"),
+        ("servers", "a," * 51, "must be a list of at most 50 items"),
     ],
 )
 def test_a_bad_value_names_its_parameter(name: str, value: str, said: str) -> None:

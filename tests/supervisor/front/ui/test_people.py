@@ -31,7 +31,14 @@ def test_other_days_are_refused(days: str) -> None:
         _new_token({**FORM, "days": days})
 
 
-@pytest.mark.parametrize("wrong", [{"role": "king"}, {"user": ""}, {"label": "x" * 201}])
-def test_a_form_that_no_page_has_is_refused(wrong: dict[str, str]) -> None:
-    with pytest.raises(InvalidArguments, match="the form cannot be used"):
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"role": "king"}, "role: is none of the values that it can have"),
+        ({"user": ""}, 'the key "user" is missing'),
+        ({"label": "x" * 201}, "label: must be a string of at most"),
+    ],
+)
+def test_a_form_that_no_page_has_is_refused(wrong: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidArguments, match=f"the form cannot be used: {said}"):
         _new_token({**FORM, **wrong})
