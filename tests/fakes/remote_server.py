@@ -135,7 +135,8 @@ class RemoteServer:
     """`faults` answer requests of a method in its place. `plain`: it answers with JSON, not with events.
 
     `modern`: it has no sessions. `session_calls`: after so many calls a session is forgotten; `forgotten` counts those.
-    `unknown`: status, body and media type with which it refuses what is asked in a session that it does not know.
+    `unknown`: status, body and media type with which it refuses what is asked in a session that it does not know; the
+    body may have the id of the request as `ITS ID`.
     """
 
     serve: Callable[[MemoryPeer], Awaitable[int]]
@@ -195,7 +196,8 @@ class RemoteServer:
 
     async def _unknown(self, request: Request) -> None:
         status, body, kind = self.unknown
-        await request.respond(status, body, kind)
+        id_ = json.dumps(request.message.get("id")).encode()
+        await request.respond(status, body.replace(b"ITS ID", id_), kind)
 
     def _new(self, session: str) -> _Behind:
         self._behind[session] = behind = _Behind(session)

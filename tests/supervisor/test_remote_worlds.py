@@ -149,6 +149,7 @@ UNINITIALIZED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"B
 UNKNOWN = {
     "404": (404, b"session not found", "text/plain"),
     "not-initialized": (400, UNINITIALIZED, "application/json"),
+    "not-initialized-with-its-id": (400, UNINITIALIZED.replace(b"null", b"ITS ID"), "application/json"),
     "text": (400, b"Who are you?", "text/plain"),
     "401-without-a-challenge": (401, b"Unauthorized: Session not found", "text/plain"),
     "409": (409, b'{"error":"stale"}', "application/json"),
@@ -273,10 +274,20 @@ async def test_a_server_that_refuses_everything_in_a_new_session_too_is_not_read
         assert (await rows(client))["s"]["state"] == "failed"
 
 
-async def test_a_request_that_a_living_session_refuses_costs_no_session(tmp_path: Path, data: DataDir) -> None:
-    server = RemoteServer(FakeServer().serve, faults={"tools/call": status(422, b"not these arguments")})
+async def refuse_by_message(request: Request) -> None:
+    error = {"code": -32000, "message": "no such city"}
+    body = json.dumps({"jsonrpc": "2.0", "id": request.message["id"], "error": error}).encode()
+    await request.respond(400, body)
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"), [(status(422, b"not these arguments"), "HTTP 422"), (refuse_by_message, "no such city")]
+)
+async def test_a_request_that_a_living_session_refuses_costs_no_session(
+    tmp_path: Path, data: DataDir, fault: Fault, says: str
+) -> None:
+    server = RemoteServer(FakeServer().serve, faults={"tools/call": fault})
     async with server.running(), daemon_before(server, tmp_path, data) as client:
-        error = (await called(client, "s-echo", n=1))["result"]["structuredContent"]["error"]
-        assert "HTTP 422" in error["message"]
+        assert says in json.dumps((await called(client, "s-echo", n=1))["result"])
         assert (await rows(client))["s"]["state"] == "ready"
     assert server.count("POST", "initialize") == 1

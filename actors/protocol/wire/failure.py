@@ -29,7 +29,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     `reason` may reach clients. `sent`: the server may have carried the request out. `retry_after_s` is what it asks
     for. `login`: its operator can log in at the server, which would help. `stale`: nothing of it was done, and it may
-    be refused only because the server does not know the present session any more.
+    be refused only because the server does not know the present session any more. `said` is the message that came with
+    it, empty for none: the answer, if the server does know the session.
     """
 
     id: bytes
@@ -39,6 +40,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_s: float | None = None
     login: bool = False
     stale: bool = False
+    said: bytes = b""
 
     @property
     def unreached(self) -> bool:

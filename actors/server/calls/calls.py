@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
-from actors.errors import SupervisorError, TooManyCalls
+from actors.errors import ProtocolViolation, SupervisorError, TooManyCalls
 from actors.kit import Mark, Reply, Shares
 from actors.messages import Caller, CallServer, Note, Result
 from actors.principal import Principal
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallEnd, CallLost, CallNoted
+from actors.protocol.wire import json
 from actors.protocol.wire.failure import GONE, Failure
-from actors.protocol.wire.jsonrpc import RemoteError
+from actors.protocol.wire.jsonrpc import RemoteError, decode_error
 from actors.protocol.wire.mirrors import MirrorsOf
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 from actors.server.calls.call import Call
@@ -189,10 +191,17 @@ class Calls:
                 self._queue.add_again([call])
                 self._deadlines.note(call.not_before, call.number, self.open)
             case CallLost(failure=failure):
-                self.fail(call, loss_error(self._server, failure, self._hide))
+                self.fail(call, self._loss_error(failure, call))
                 if failure.faulty and not self._lost_with_others(call, failure, now):
                     self.breakers.blame([call], self._hide(failure.reason), now)
         return False
+
+    def _loss_error(self, failure: Failure, call: Call) -> Exception:
+        """Return the error for a call that has no answer, but for the one that came with a refusal of its session."""
+        with suppress(ProtocolViolation):
+            if failure.said:
+                return RemoteError(decode_error(json.at(failure.said, "error")), waited_s=call.waited_s)
+        return loss_error(self._server, failure, self._hide)
 
     def _lost_with_others(self, call: Call, failure: Failure, now: float) -> bool:
         """Say whether a call is lost that was under way when another one was lost: that is one failure of the server.

@@ -84,10 +84,13 @@ class HttpConnection(Session):
         return True
 
     async def hand_on(self, text: bytes, stream: bytes) -> None:
-        if self._hide is not None:
-            hide = partial(self._hide, text)
-            text = hide() if len(text) < LARGE_BYTES else await decode_in_thread(hide)
-        await super().hand_on(text, stream)
+        await super().hand_on(await self._hidden(text), stream)
+
+    async def _hidden(self, text: bytes) -> bytes:
+        if self._hide is None:
+            return text
+        hide = partial(self._hide, text)
+        return hide() if len(text) < LARGE_BYTES else await decode_in_thread(hide)
 
     async def _ask(self, message: Outgoing, scope: trio.CancelScope) -> None:
         longest = self._limits.call_max_s
@@ -98,7 +101,7 @@ class HttpConnection(Session):
         with scope:
             failure = expiry(message.id) if self._expired else await self._ask_either(message)
         if failure is not None and failure.stale:
-            failure = self._judge(message, failure)
+            failure = self._judge(message, replace(failure, said=await self._hidden(failure.said)))
         if message.id not in self._open:
             return  # nobody waits for it any more
         if failure is not None:

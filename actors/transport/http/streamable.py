@@ -60,6 +60,9 @@ _OF_OTHERS = (400, 404, 405)
 _OF_WHOEVER_ASKS = (401, 429)
 """They say something of whoever asks, whatever is asked: no body is the answer to a request."""
 
+_OF_REQUESTS = (codes.METHOD_NOT_FOUND, codes.INVALID_PARAMS)
+"""They are about the one request, in whatever session; any other may come from who does not know the session."""
+
 _UNHEARD = Failure(id=b"", cause="crashed", reason="its stream was away, and what it told meanwhile is not repeated")
 _TOO_LONG = (
     f"the arguments that it wants in headers, too, have over {MAX_MIRRORED_CHARS} characters there: shorten them"
@@ -176,11 +179,13 @@ class StreamableHttp:
         if status == 404 and self._session and code != codes.METHOD_NOT_FOUND:
             return expiry(message.id)
         greets = message.method in GREETINGS
+        failure = self._site.refusal(message.id, response)
+        if failure.stale and body and code is not None and self._session and code not in _OF_REQUESTS:
+            return replace(failure, said=body)
         if body and (code is not None or (greets and b'"error"' in body and may_be_message(body))):
             await self._incoming.hand_on(body, message.id)
         elif message.method == "initialize":
             self.missing = f"HTTP {status}" if status in _OF_OTHERS else ""
-        failure = self._site.refusal(message.id, response)
         return failure if code is None else replace(failure, stale=False)
 
     async def _events(self, response: httpx2.Response, stream: bytes, place: _Place) -> Failure | None:
