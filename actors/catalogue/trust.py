@@ -3,7 +3,8 @@
 - A definition is *pinned* when a server is seen for the first time: who configures a server trusts what it is then, as
   with the key of a host. What is suspicious (`Tool.alarms`, look-alikes) is never pinned by itself.
 - What differs later, or is new, *waits* until somebody approves it, by its digest: so what is approved is what was
-  seen. Where trust is `open`, nobody is asked: everything but the suspicious is pinned as it comes.
+  seen. Where trust is `open`, everything but the suspicious is pinned as it comes, and people are told only of what was
+  pinned once and has become suspicious (`to_tell`).
 - Where trust is `strict`, what waits is *held*: nobody sees it, nobody calls it. `refusal` decides that for a call, and
   `judge` for everything else, by the same digests: held is what is not among the pins, whatever came in which order.
 - A tool may have several approved definitions, as the copies of a remote server differ during an update. One that comes
@@ -117,6 +118,11 @@ def judge(pins: Pins | None, tools: Iterable[Tool], trust: Trust, lookalikes: Co
 def judge_blindly(tools: Iterable[Tool]) -> Judged:
     """Return what becomes of tools while the pins could not be read: nothing is pinned."""
     return Judged(None, {tool.name: "unread" for tool in tools})
+
+
+def to_tell(judged: Judged, trust: Trust) -> Mapping[str, Reason]:
+    """Return which of the tools that wait somebody is told of: where trust is `open`, what has become suspicious."""
+    return {name: why for name, why in judged.waiting.items() if trust != "open" or why == "changed"}
 
 
 def _reason(pins: Pins, name: str, suspicious: Collection[str]) -> Reason:

@@ -15,7 +15,7 @@ import msgspec
 from actors.catalogue.lists.marks import digest
 from actors.catalogue.names.lookalikes import Lookalikes
 from actors.catalogue.offer import Offer, Tool
-from actors.catalogue.trust import Pins, Standing, Trust, judge, judge_blindly, key_of, refusal
+from actors.catalogue.trust import Pins, Standing, Trust, judge, judge_blindly, key_of, refusal, to_tell
 from actors.errors import ToolHeld
 from actors.kit import Ask
 from actors.launch import is_own
@@ -84,8 +84,7 @@ class Pinning:
             judged = judge(before, own.tools, trust, lookalikes)
             if judged.pins is not None and judged.pins is not before and (own.tools or not own.partial):
                 self._keep(key, judged.pins)
-        waiting = {} if trust == "open" else judged.waiting
-        standing = Standing(trust, waiting, lookalikes)
+        standing = Standing(trust, to_tell(judged, trust), lookalikes)
         self._tell(server, standing)
         return standing
 

@@ -113,9 +113,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """The safety level from which on a tool runs only after the user has said yes. Any level but `none` also holds back
     the tools whose own words ask for a yes."""
     trust: Trust = "open"
-    """What becomes of a tool that is new, defined otherwise than was approved, or suspicious. `open`: nothing.
-    `notice`: people and models are told. `strict`: nobody sees or calls it before `mcpvisor approve`; see
-    `docs/guides/trust.md`."""
+    """What becomes of a tool that is new, defined otherwise than was approved, or suspicious. `open`: people and models
+    are told if it has become suspicious. `notice`: they are told in any case. `strict`: nobody sees or calls it before
+    `mcpvisor approve`; see `docs/guides/trust.md`."""
     profiles: dict[str, ViewProfile] = field(default_factory=dict)
     """Named sets of servers and tools. A client sees one alone by `?profile=NAME` at an address of MCP."""
     profile: str = ""

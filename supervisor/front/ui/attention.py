@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from actors.installation import shown
-from supervisor.front.ui.words import WANTS_YOU, is_lacking, kind_of, text
+from supervisor.front.ui.words import MAX_NAME, MAX_NAMES, WANTS_YOU, is_lacking, kind_of, text
 
-MAX_NAMES: Final = 5
 Row = Mapping[str, Any]
 
 
@@ -32,9 +31,10 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """What the link is called."""
 
 
-def notices(status: Mapping[str, Any]) -> list[Notice]:
-    """Return what needs somebody, of what `/api/status` says; what is worst comes first."""
-    needs = [*_of_daemon(status), *(each for row in status["servers"] if (each := of_server(row)) is not None)]
+def notices(status: Mapping[str, Any], unapproved: Sequence[Row] = ()) -> list[Notice]:
+    """Return what needs somebody, of what `/api/status` says, and `/api/trust` of tools; what is worst comes first."""
+    of_servers = (of_server(row, unapproved) for row in status["servers"])
+    needs = [*_of_daemon(status), *(each for each in of_servers if each is not None)]
     return sorted(needs, key=lambda each: ("failed", "wanting").index(each.kind))
 
 
@@ -50,13 +50,13 @@ def sentence(status: Mapping[str, Any], needs: Sequence[Notice]) -> str:
     return f"{usable}, but the daemon needs you." if needs else f"{usable}."
 
 
-def of_server(row: Row) -> Notice | None:
+def of_server(row: Row, unapproved: Sequence[Row] = ()) -> Notice | None:
     """Return what a server needs; None if that is nothing."""
-    need = _need_of(row)
+    need = _need_of(row, unapproved)
     return None if need is None else replace(need, users=tuple(row.get("users") or ()))
 
 
-def _need_of(row: Row) -> Notice | None:
+def _need_of(row: Row, unapproved: Sequence[Row]) -> Notice | None:
     name, word = row["server"], shown(row)
     if word == "requires_reauth":
         return Notice(mark=WANTS_YOU, kind="wanting", who=name, what="wants a login", server=name, orders=("login",))
@@ -74,8 +74,15 @@ def _need_of(row: Row) -> Notice | None:
     if waiting := row.get("unapproved_tools"):
         are = "are held" if row.get("held_tools") else "are usable all the same"
         what = f"{waiting} tool{'s' if waiting > 1 else ''} not approved, which {are}"
+        if named := [_tool(each) for each in unapproved if each["server"] == name][:MAX_NAMES]:
+            what += f": {'; '.join(named)}{f' and {waiting - len(named)} more' if waiting > len(named) else ''}"
         return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=what, server=name, link="/ui/changes", do="Look")
     return None
+
+
+def _tool(row: Row) -> str:
+    """Return the name of a tool that waits for approval, and the first of what is suspicious about it."""
+    return text(f"{row['tool'][:MAX_NAME]} ({row['findings'][0]})" if row["findings"] else row["tool"][:MAX_NAME])
 
 
 def _of_daemon(status: Mapping[str, Any]) -> Iterator[Notice]:

@@ -102,7 +102,7 @@ class Dashboard(Frame):
         status, by_server = await self.ask("status"), await self._by_server()
         values = (await self.ask("values"))["values"] if person.user else []
         await tell_lacking(self, status["servers"])
-        needs = attention.notices(status)
+        needs = attention.notices(status, (await self.ask("trust"))["tools"])
         sentence = attention.sentence(status, needs)
         told |= {"status": status, "by_server": by_server, "notices": needs, "sentence": sentence, "urgent": len(needs)}
         told |= {"values": values, "fleet": await self.ask("nodes")}

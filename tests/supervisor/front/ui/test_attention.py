@@ -54,6 +54,17 @@ def test_a_server_that_needs_somebody_says_what_for(
     assert sentence(told, [notice]) == "1 of 2 servers needs you."
 
 
+def test_tools_that_are_not_approved_are_named_with_what_is_found_in_them() -> None:
+    tools = [{"server": "a", "tool": f"t{number}", "findings": []} for number in range(6)]
+    tools[0]["findings"] = ["its text wants something kept from the user ('do not tell the user')", "more"]
+    told = status(row("a", unapproved_tools=6), row("b"))
+    (notice,) = notices(told, [{"server": "b", "tool": "other", "findings": []}, *tools])
+    assert notice.what == (
+        "6 tools not approved, which are usable all the same: "
+        "t0 (its text wants something kept from the user ('do not tell the user')); t1; t2; t3; t4 and 1 more"
+    )
+
+
 def test_what_has_failed_comes_before_what_wants_something() -> None:
     told = status(row("a", status="requires_reauth"), row("b", "failed"), questions=1)
     assert [each.who for each in notices(told)] == ["b", "a", "questions"] or [each.kind for each in notices(told)] == [
