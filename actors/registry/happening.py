@@ -56,7 +56,7 @@ def state_data(message: ServerChanged, word: str, before: str) -> dict[str, Any]
     if status.disabled:
         data["disabled"] = True
     if message.reason or status.state in (State.FAILED, State.RESPAWNING) or status.down:
-        data["reason"] = message.reason or status.last_error or ""
+        data["reason"] = message.reason or status.reason
     return data
 
 

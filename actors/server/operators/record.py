@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from actors.catalogue.diff import find_renames
 from actors.catalogue.offer import Offer
 from actors.kit.reporter import Reporter
+from actors.launch import is_own
 from actors.life.breakers import OpenBreaker
 from actors.life.policy import RestartType
 from actors.life.states import ALIVE, Life, State
@@ -83,6 +84,7 @@ class Record:
         self.server_version = hide(seen.server_version) if seen is not None else ""
         self._last_error: str | None = None
         self._unlisted = ""
+        self._refused = ("", "")
         self._of_before = False
         self._woken_at = self._began = self._installing_told_at = 0.0
         self._troubled = False
@@ -209,7 +211,7 @@ class Record:
     def _note_failure(self, status: ServerStatus, previous: State, reason: str) -> None:
         self._troubled = True
         # After a restart that is not tried any more the line before says why the last one failed.
-        why = " ".join((status.last_error or reason).split())
+        why = " ".join(self._as_logged(status.last_error or reason).split())
         what = "gave up" if previous is State.RESPAWNING else f"cannot be started: {why}"
         self._journal.note(f"{what}; to try again: mcpvisor restart {self._server}", "warning")
 
@@ -218,8 +220,14 @@ class Record:
     def refuse(self, reason: str, detail: str, *, permanent: bool) -> None:
         """Note that there is no process. `detail` is for operators."""
         self.last_error = detail or reason
+        self._refused = (self.last_error, reason)
         if not permanent:  # if it is, the next line says so
-            self._journal.note(f"could not be started: {self.last_error}", "warning")
+            self._journal.note(f"could not be started: {self._as_logged(self.last_error)}", "warning")
+
+    def _as_logged(self, error: str) -> str:
+        """Return an error as the log has it: that of a launch which is somebody's alone is read by members, too."""
+        detail, reason = self._refused
+        return reason if is_own(self._server) and error == detail else error
 
     def end(self, life: Life, exit_: Exit, link: Link | None, calls: Calls, restart: RestartType) -> bool:
         """Note an exit; return whether the process ended by itself with nothing to do, which is no failure.

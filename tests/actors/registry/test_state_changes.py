@@ -9,7 +9,9 @@ from actors.registry.happening import MAX_CHANGES, MAX_LAUNCHES, MAX_REASON_CHAR
 
 
 def changed(server: str, state: State, previous: State = State.READY, reason: str = "") -> ServerChanged:
-    status = ServerStatus(server=server, state=state, wanted="up", since=0.0, last_error="it broke")
+    status = ServerStatus(
+        server=server, state=state, wanted="up", since=0.0, reason="it broke", last_error="it broke; for operators"
+    )
     return ServerChanged(status=status, previous=previous, reason=reason)
 
 

@@ -9,7 +9,10 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.kit.reporter import Reporter
+from actors.launch import launch_name
 from actors.server.operators.journal import MAX_LINES, MAX_LINES_AT_ONCE, MAX_MASKS, MAX_NOTES, Journal, Level
+from actors.server.operators.record import Record
 from actors.transport.mask import Mask
 
 SECRET = "s3cr3t-canary-value"
@@ -34,6 +37,15 @@ def test_what_was_left_out_is_a_line_of_ours() -> None:
     journal.overhear("supervisor", b"so much was left out\n")
     lines = [(line.source, line.text) for line in journal.render(journal.last(10))]
     assert lines == [("stderr", "one"), ("stderr", "tw"), ("supervisor", "so much was left out")]
+
+
+@pytest.mark.parametrize(("launch", "told"), [("s", "not found on PATH /opt/x"), (launch_name("s", "d1"), "not found")])
+async def test_where_the_daemon_looks_for_a_program_is_in_no_log_that_members_read(launch: str, told: str) -> None:
+    journal = Journal(Clock())
+    record = Record(launch, Reporter(None), journal, str, None, None)
+    record.refuse("not found", "not found on PATH /opt/x", permanent=False)
+    assert texts(journal) == [f"could not be started: {told}"]
+    assert record.last_error == "not found on PATH /opt/x"
 
 
 def test_lines_are_numbered_in_the_order_they_came_with_time_and_source() -> None:
