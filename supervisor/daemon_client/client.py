@@ -100,7 +100,7 @@ class DaemonClient(DaemonRequests):
     async def edit(self, method: str, server: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Add (POST, to no server), change (PATCH) or remove (DELETE) a server."""
         path = "/api/servers" + (f"/{quote(server, safe='')}" if server else "")
-        return await self._send(method, path, body, "message", RELOAD_TIMEOUT_S)
+        return await self._send(method, path, body, "message", RELOAD_TIMEOUT_S, keyed=True)
 
     async def make_token(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         return await self._send("POST", "/api/access-tokens", wanted, "token")
@@ -114,7 +114,7 @@ class DaemonClient(DaemonRequests):
         return self._object(await self._ask("POST", "/api/nodes/drain", deadline_s, params=given), "moved")
 
     async def publish(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._send("POST", "/api/nodes/configuration", wanted, "digest", RELOAD_TIMEOUT_S)
+        return await self._send("POST", "/api/nodes/configuration", wanted, "digest", RELOAD_TIMEOUT_S, keyed=True)
 
     async def answer_question(self, id_: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         return await self._send("POST", f"/api/questions/{quote(id_, safe='')}", answer, "action")
@@ -131,7 +131,7 @@ class DaemonClient(DaemonRequests):
 
     async def give_value(self, place: Sequence[str], wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Give the value of a tier, an owner, a server and a name."""
-        return await self._send("PUT", _value_path(place), wanted, "given")
+        return await self._send("PUT", _value_path(place), wanted, "given", keyed=True)
 
     async def forget_value(self, place: Sequence[str]) -> dict[str, Any]:
         return self._object(await self._ask("DELETE", _value_path(place), PAGE_TIMEOUT_S), "forgotten")
@@ -139,7 +139,7 @@ class DaemonClient(DaemonRequests):
     async def approve(self, server: str, digests: Mapping[str, str]) -> dict[str, Any]:
         """Approve definitions of a server's tools, by name and digest in hexadecimal."""
         body = {"server": server, "tools": digests}
-        return await self._send("POST", "/api/trust", body, "approved", PAGE_TIMEOUT_S * 2)
+        return await self._send("POST", "/api/trust", body, "approved", PAGE_TIMEOUT_S * 2, keyed=True)
 
     async def login(self, server: str) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/login"

@@ -2,6 +2,8 @@
 
 - Every request has a deadline. A daemon that is not there, or is not ours, is a typed error with what to do.
 - A daemon that wants to see that we can read its key gives a challenge; then the request is made again, with a pass.
+- An order that takes the key in any case is given only then: another program may listen there, and what is ordered,
+  with the values in it, is for who has proved to have the key.
 """
 
 from __future__ import annotations
@@ -70,11 +72,18 @@ class DaemonRequests:
         http.event_hooks = {"request": [_note_new_end], "response": [_note_end]}
 
     async def _send(
-        self, method: str, path: str, body: Mapping[str, Any], needs: str, timeout_s: float = PAGE_TIMEOUT_S
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any],
+        needs: str,
+        timeout_s: float = PAGE_TIMEOUT_S,
+        *,
+        keyed: bool = False,
     ) -> dict[str, Any]:
-        """Return what is answered to a JSON object, which has the member `needs`."""
+        """Return what is answered to a JSON object, which has the member `needs`. `keyed`: it takes the key always."""
         headers = {"content-type": "application/json"}
-        content = await self._ask(method, path, timeout_s, headers, content=encode(dict(body)))
+        content = await self._ask(method, path, timeout_s, headers, keyed=keyed, content=encode(dict(body)))
         return self._object(content, needs)
 
     def _object(self, content: bytes, needs: str) -> dict[str, Any]:
@@ -87,12 +96,20 @@ class DaemonRequests:
         return {name: json.VALUE.decode(value) for name, value in members.items()}
 
     async def _ask(
-        self, method: str, path: str, timeout_s: float, headers: Mapping[str, str] = NO_HEADERS, **more: Any
+        self,
+        method: str,
+        path: str,
+        timeout_s: float,
+        headers: Mapping[str, str] = NO_HEADERS,
+        *,
+        keyed: bool = False,
+        **more: Any,
     ) -> bytes:
         if self._node and path.startswith("/api/"):
             more["params"] = {**(more.get("params") or {}), **self._node}
         with trio.move_on_after(timeout_s):
-            response = await self._send_once(method, path, {**headers, **self._token}, more)
+            first = {**more, "content": b""} if keyed and not self._token else more
+            response = await self._send_once(method, path, {**headers, **self._token}, first)
             if response.status_code == UNAUTHORIZED and not self._token and (shown := _pass(response)):
                 response = await self._send_once(method, path, {**headers, **shown}, more)
             if path.startswith("/api/"):

@@ -593,9 +593,10 @@ async def test_what_listens_where_a_daemon_was_learns_nothing_that_is_good_when_
 
 async def test_what_cannot_read_the_key_is_shown_nothing_whatever_it_says(tmp_path: Path, data: DataDir) -> None:
     """Not by a command, and not by a bridge that runs: it says where the key is, and makes challenges up."""
-    key_file = str(tmp_path / "data" / KEY_FILE)
+    key_file, orders = str(tmp_path / "data" / KEY_FILE), list[bytes]()
 
-    async def make_up(_: bytes) -> bytes:
+    async def make_up(asked: bytes) -> bytes:
+        orders.extend([asked.lower()] if asked.startswith(b"POST /api/servers") else [])
         made = {"key_file": key_file, "challenge": "0" * 76, "proof": "1" * 64}
         return json.dumps({"error": {"code": 401, "message": "who is it?", "data": made}}).encode()
 
@@ -604,6 +605,8 @@ async def test_what_cannot_read_the_key_is_shown_nothing_whatever_it_says(tmp_pa
         for said in await all_commands_ask(port):
             assert "does not have the key of a daemon of this user, and was shown nothing" in said
     assert not shown
+    (order,) = orders
+    assert b"content-length: 0\r\n" in order, "nor what is ordered"
 
 
 async def test_what_passes_on_the_challenge_of_a_daemon_is_shown_nothing(tmp_path: Path, data: DataDir) -> None:
