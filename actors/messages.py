@@ -5,7 +5,7 @@ Asks go down (front -> router -> server) and say who asks, facts go up (server -
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -16,7 +16,7 @@ from actors.kit.mailbox import Address, Ask, Reply
 from actors.life.breakers import OpenBreaker
 from actors.life.states import Down, State, Wanted
 from actors.observer import CallTrace
-from actors.principal import LOCAL, Principal
+from actors.principal import LOCAL, ClientKey, Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.listing import Readings
@@ -62,7 +62,7 @@ class Caller(Protocol):
     """The address of whoever made a call: one request of one client, until it has its result."""
 
     @property
-    def identity(self) -> Hashable:
+    def identity(self) -> ClientKey:
         """Who that is: all requests of one client have the same, and those of nobody else, as far as can be known."""
 
     def note(self, note: Note) -> bool:
@@ -107,9 +107,9 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
         return self.name if self.method == "tools/call" else ""
 
     @property
-    def client(self) -> Hashable:
+    def client(self) -> ClientKey:
         """Who hears of it; see `Caller.identity`."""
-        return self.principal if self.exchange is None else self.exchange.identity
+        return (self.principal, None) if self.exchange is None else self.exchange.identity
 
 
 class WakeServer(Ask[None], frozen=True, kw_only=True):

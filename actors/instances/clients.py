@@ -5,13 +5,13 @@ They are shared by people first (`actors.kit.fairness.client_quota`): sessions a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 
 from actors.errors import TooManyCalls
 from actors.instances.instance import Instance
 from actors.kit import ClientQuota
 from actors.life.states import State
-from actors.principal import ClientKey, Principal
+from actors.principal import ClientKey
 
 BUSY_RETRY_S = 5.0
 
@@ -33,17 +33,18 @@ class ClientInstances:
         self._make = make
         self._retire = retire
 
-    def of(self, client: Hashable) -> Instance:
+    def of(self, client: ClientKey) -> Instance:
         """Return the instance of a client. Raises `TooManyCalls` where others have all of them."""
         known = self.find(client)
         if known is not None:
             return known
         taken = [each for each in self._instances.values() if each.client is not None and not self._is_over(each)]
-        shared, key = ClientQuota(self.limit), _key(client)
+        shared, own = ClientQuota(self.limit), list[Instance]()
         for each in taken:
-            shared.add(_key(each.client))
-        if not shared.has_room(key):
-            own = [each for each in taken if _key(each.client)[0] == key[0]]
+            assert each.client is not None
+            shared.add(each.client)
+            own += [each] if each.client[0] == client[0] else []
+        if not shared.has_room(client):
             others = taken if len(taken) >= self.limit else []
             unused = next((each for each in (*own, *others) if not each.leaving and self._is_unused(each)), None)
             if unused is None:
@@ -53,11 +54,11 @@ class ClientInstances:
         made.client = client
         return made
 
-    def find(self, client: Hashable) -> Instance | None:
+    def find(self, client: ClientKey) -> Instance | None:
         """Return the instance that a client has."""
         return next((each for each in self._instances.values() if each.client == client and not each.leaving), None)
 
-    def leave(self, client: Hashable) -> None:
+    def leave(self, client: ClientKey) -> None:
         """A client is gone, and so is what it had."""
         if (known := self.find(client)) is not None:
             self._retire(known)
@@ -79,8 +80,3 @@ class ClientInstances:
 
     def _is_unused(self, instance: Instance) -> bool:
         return instance.actor.life.resting and not instance.open and not instance.starting
-
-
-def _key(client: Hashable) -> ClientKey:
-    """Return whose client that is, see `Caller.identity`; what is known by nothing else is known by itself."""
-    return (client[0], client) if isinstance(client, tuple) and client else (Principal(str(client)), client)

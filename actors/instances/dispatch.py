@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import trio
@@ -20,7 +20,7 @@ from actors.instances.rounds import GivenStates, Giver
 from actors.instances.waiting import WaitingCall, WaitingCalls
 from actors.kit import Address, Reply
 from actors.messages import CallServer, Result, WakeServer
-from actors.principal import LOCAL
+from actors.principal import LOCAL, ClientKey
 from actors.protocol.changes import OF_RESOURCES
 from actors.server.calls.errors import Delay, late_error, lost_task_error
 from actors.server.recovery import STARTING_RETRY_S
@@ -49,7 +49,7 @@ class InstanceDispatch:
         leader: Callable[[], Instance],
         settings: ServerSettings,
         free: Callable[[], None],
-        own: Callable[[Hashable], Instance] | None = None,
+        own: Callable[[ClientKey], Instance] | None = None,
     ) -> None:
         self._server = server
         self._instances = instances

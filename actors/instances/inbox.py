@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Literal
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from actors.instances.settings import InstanceSettings
 from actors.kit import Ask
 from actors.messages import EraLearned, ServerChanged, ServerListed
+from actors.principal import ClientKey
 from actors.server import ServerMessage
 
 InstanceFact = ServerChanged | ServerListed | EraLearned
@@ -35,7 +35,7 @@ class InstanceGone(msgspec.Struct, frozen=True):
 class ClientLeft(msgspec.Struct, frozen=True):
     """The session of a client is over; see `Caller.identity`."""
 
-    client: Hashable
+    client: ClientKey
 
 
 class WaitOver(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from actors.instances.choice import Candidate
 from actors.kit.reporter import Reporter
 from actors.life.states import State
 from actors.messages import ServerStatus
+from actors.principal import ClientKey
 from actors.protocol.agreement.versions import Era
 from actors.server.actor import ServerActor
 from actors.server.context import Profile
@@ -66,7 +67,7 @@ class Instance:
         self.starting = self.leaving = False
         self.proven = actor.life.serving
         self.not_before = 0.0
-        self.client: Hashable = None
+        self.client: ClientKey | None = None
 
     @property
     def up(self) -> bool:

@@ -5,7 +5,7 @@ When that changes, the child does not: another one takes its place, and begins w
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from actors.errors import ActorStopped
 from actors.instances.settings import InstanceSettings
 from actors.kit import Address
 from actors.messages import Departure, ReadServer, StopServer
+from actors.principal import ClientKey
 from actors.server import ServerMessage
 from actors.server.settings import DRAIN_S
 from supervisor.servers.deployment import DeployedServer
@@ -30,7 +31,7 @@ class RunningLaunch(Protocol):
     async def resize(self, wanted: InstanceSettings, drain_s: float) -> None:
         """Have other instances; those that end have so many seconds."""
 
-    def leave(self, client: Hashable) -> None:
+    def leave(self, client: ClientKey) -> None:
         """The session of a client is over, and so is the instance that it alone had."""
 
 
@@ -85,7 +86,7 @@ class Child:
         finally:
             self._launch = None
 
-    def part(self, client: Hashable) -> None:
+    def part(self, client: ClientKey) -> None:
         """The session of a client is over."""
         if self._launch is not None:
             self._launch.leave(client)

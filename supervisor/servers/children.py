@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import suppress
 
 import trio
@@ -21,6 +21,7 @@ from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
 from actors.messages import Departure, ServerChanged, ServerRemoved, StopServer
 from actors.observer import NO_OBSERVER, Observer
+from actors.principal import ClientKey
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
@@ -152,7 +153,7 @@ class Servers:
         if child is not None and not child.leaving:
             await child.resize(server, drain_s)
 
-    def leave(self, client: Hashable) -> None:
+    def leave(self, client: ClientKey) -> None:
         """The session of a client is over, and so are the instances that it alone had; see `Caller.identity`."""
         for child in self._children.values():
             child.part(client)

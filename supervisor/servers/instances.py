@@ -6,7 +6,7 @@ front from then on, and the first one goes on behind it: its process is not dist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog
 from actors.messages import ServerStatus, StopServer
+from actors.principal import ClientKey
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import Profile, ServerActor, ServerMessage, Shared
@@ -176,7 +177,7 @@ class LaunchRun:
             if self._nursery is not None:
                 self._nursery.start_soon(self._group.run)
 
-    def leave(self, client: Hashable) -> None:
+    def leave(self, client: ClientKey) -> None:
         """The session of a client is over, and so is the instance that it alone had."""
         if self._group is not None:
             with suppress(SupervisorError):  # full or gone: it ends when it is idle

@@ -9,7 +9,6 @@ for a new one; if there is none, no call of it becomes a task.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Final
 
 import msgspec
@@ -79,7 +78,7 @@ class TaskVoice:
         return self._caller.ask(msgspec.structs.replace(question, params=msgspec.Raw(params)))
 
     @property
-    def identity(self) -> Hashable:
+    def identity(self) -> ClientKey:
         return self._caller.identity
 
     def visitor(self, question: Question | None = None) -> Visitor | None:

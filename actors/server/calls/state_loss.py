@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from actors.principal import ClientKey
 from actors.protocol.wire import json
 from actors.server.settings import HELD, ServerSettings
 
@@ -41,14 +42,14 @@ class StateLoss:
         self.watches = self._learns or bool(self.held)
         self._learned = learned
         self._failed_wakes = 0
-        self._clients: OrderedDict[Hashable, _Client] = OrderedDict()
+        self._clients: OrderedDict[ClientKey, _Client] = OrderedDict()
 
     @property
     def idle_s(self) -> float:
         """After how long without a call the server sleeps; 0: never."""
         return self._settings.idle_s(holds=bool(self.held))
 
-    def on_answer(self, client: Hashable, tool: str, process: int, result: msgspec.Raw) -> str:
+    def on_answer(self, client: ClientKey, tool: str, process: int, result: msgspec.Raw) -> str:
         """Take the answer to a call of a tool; return what is lost and has to be said with it, if anything."""
         known = self._clients.pop(client, None)
         lost = known is not None and known.process != process

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import partial
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
+from actors.principal import ClientKey
 from actors.protocol.asking.visits import Visitor
 from supervisor.fleet.links import failures
 from supervisor.fleet.links.frame_stream import FrameStream
@@ -34,8 +34,8 @@ class DistantCaller:
         self._asked = 0
 
     @property
-    def identity(self) -> Hashable:
-        return self._call.client or ()
+    def identity(self) -> ClientKey:
+        return self._call.client or (self._call.principal, None)
 
     def note(self, note: Note) -> bool:
         if self._stream.gone or self._stream.crowded:

@@ -60,7 +60,7 @@ class CallSent(FleetFrame, frozen=True, tag=1):
     run: str
     deadline_s: float
     principal: Principal
-    client: tuple[str, ...] | None
+    client: tuple[Principal, str] | None
     visits: bool
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import partial
 from typing import Any, Final
 
@@ -272,13 +271,9 @@ def _call_of(id_: int, launch: str, call: CallServer, members: bytes) -> CallSen
         run=call.run,
         deadline_s=call.deadline_s,
         principal=call.principal,
-        client=None if caller is None else _name_of(caller.identity),
+        client=None if caller is None else (caller.identity[0], str(caller.identity[1])),
         visits=caller is not None and caller.visitor() is not None,
     )
-
-
-def _name_of(identity: Hashable) -> tuple[str, ...]:
-    return tuple(map(str, identity)) if isinstance(identity, tuple) else (str(identity),)
 
 
 def _order_of(id_: int, launch: str, order: ForLaunch) -> OrderSent:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
-from actors.principal import Principal
+from actors.principal import ClientKey, Principal
 from supervisor.identity.people import OwnLaunch
 from supervisor.metatools.servers.availability import missing_values_error
 
@@ -17,7 +17,7 @@ class LaunchNames:
     """
 
     def __init__(
-        self, mask_of: Callable[[str], Callable[[str], str]], leave: Callable[[Hashable], None] = lambda client: None
+        self, mask_of: Callable[[str], Callable[[str], str]], leave: Callable[[ClientKey], None] = lambda client: None
     ) -> None:
         self._mask_of = mask_of
         self.leave = leave

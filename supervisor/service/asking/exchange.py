@@ -9,7 +9,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -19,6 +19,7 @@ from actors.catalogue.offer import Tool
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
+from actors.principal import ClientKey
 from actors.protocol.agreement.client_capabilities import (
     ELICIT,
     NOBODY,
@@ -191,7 +192,7 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
             self.allowance.take(question, reply)
 
     @property
-    def identity(self) -> Hashable:
+    def identity(self) -> ClientKey:
         """Its session; a client without one is known by its name. See `Caller.identity`."""
         return self.client.principal, self.client.session or self.client.name
 

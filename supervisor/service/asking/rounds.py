@@ -6,7 +6,7 @@ tells meanwhile goes to nobody.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -171,7 +171,7 @@ class Rounds:
         return self._last.client.program
 
     @property
-    def identity(self) -> Hashable:
+    def identity(self) -> ClientKey:
         return self._last.identity
 
     def visitor(self, question: Question | None = None) -> Visitor | None:

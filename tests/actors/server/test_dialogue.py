@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTimedOut, CannotAsk, ServerExited, TooManyCalls
 from actors.kit import Reply
 from actors.messages import Note, Question
+from actors.principal import ClientKey, Principal
 from actors.protocol.agreement.client_capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.asking.questions import Fallback
@@ -34,7 +34,7 @@ LOGGING: dict[str, Any] = {"tools": {}, "logging": {}}
 class Caller:
     """Whoever made a call: it hears notes, and answers questions when the test says so. `client`: whose call it is."""
 
-    def __init__(self, client: Hashable = "") -> None:
+    def __init__(self, client: str | tuple[str, str] = "") -> None:
         self.client = client
         self.notes: list[tuple[str, Any]] = []
         self.questions: list[tuple[Question, Reply[msgspec.Raw]]] = []
@@ -51,8 +51,9 @@ class Caller:
         return reply
 
     @property
-    def identity(self) -> Hashable:
-        return self if self.client == "" else self.client
+    def identity(self) -> ClientKey:
+        principal, own = self.client if isinstance(self.client, tuple) else (self.client, self.client or self)
+        return Principal(principal), own
 
     def visitor(self, question: Question | None = None) -> None:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
+from actors.principal import LOCAL, ClientKey
 from actors.protocol.agreement.client_capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.asking.visits import COMPLETE, Visitor
@@ -45,8 +45,8 @@ class Caller:
         return self._reply
 
     @property
-    def identity(self) -> Hashable:
-        return self
+    def identity(self) -> ClientKey:
+        return LOCAL, self
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
         if question is not None:

@@ -15,7 +15,7 @@ from actors.errors import ServerExited, ToolHeld, TooManyCalls
 from actors.instance_status import InstanceChanged
 from actors.life.states import State
 from actors.messages import CallServer, RestartServer, ServerListed, SleepServer
-from actors.principal import LOCAL
+from actors.principal import LOCAL, Principal
 from actors.registry.pinning import Pinning
 from tests.actors.server.test_dialogue import Caller
 from tests.fakes.mcp_server import tool
@@ -344,8 +344,8 @@ async def test_the_process_of_a_client_ends_with_its_session(autojump_clock: Moc
     async with crowd(local("per_client")) as running:
         for name in ("ada", "bob"):
             await running.call("who", caller=Caller(name))
-        running.servers.leave("ada")
-        running.servers.leave("nobody")
+        running.servers.leave((Principal("ada"), "ada"))
+        running.servers.leave((Principal("nobody"), "nobody"))
         await trio.sleep(10)
         assert [each.number for each in running.alive] == [1, 3]
         assert await running.call("who", caller=Caller("bob")) == {"who": 3}

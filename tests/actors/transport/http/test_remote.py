@@ -14,6 +14,7 @@ from actors.errors import ServerGaveUp, SupervisorError
 from actors.kit import Starts
 from actors.life.policy import RestartPolicy
 from actors.messages import Note, ServerListed
+from actors.principal import LOCAL, ClientKey
 from actors.protocol.agreement.versions import Era
 from actors.protocol.exchanges import Interest
 from actors.protocol.wire.weight import LARGE_BYTES
@@ -131,8 +132,8 @@ class Hearer:
         self.notes: list[tuple[str, object]] = []
 
     @property
-    def identity(self) -> object:
-        return self
+    def identity(self) -> ClientKey:
+        return LOCAL, self
 
     def note(self, note: Note) -> bool:
         self.notes.append((note.method, json.loads(note.params)))

@@ -750,7 +750,7 @@ def read_call(id_: int) -> CallSent:
         run="",
         deadline_s=1.0,
         principal=ANA,
-        client=("c",),
+        client=(ANA, "c"),
         visits=False,
     )
 
