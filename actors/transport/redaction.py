@@ -3,7 +3,8 @@
 `mask` hides the values that are configured; this hides what gives itself away by its shape, wherever it comes from:
 tokens with a published prefix, what follows `Authorization` or `password=`, passwords in addresses, private keys.
 - A shape must be unmistakable: a log that hides what is none is of no use. A value behind a word like `token:` counts
-  only if it has a digit among letters, or follows a `=`.
+  only if it has a digit among letters, follows a `=`, or an option such as `--token`: but not the word that says that
+  this is one, as in "the --token flag".
 - One pass finds the places where a secret may begin; there, a bounded number of characters is looked at.
 Sources: RFC 6750 2.1 and RFC 7617 2 (Bearer, Basic), RFC 7519 3 (JWT), RFC 7468 (PEM), RFC 3986 3.2.1 (userinfo); the
 prefixes are those their makers publish: GitHub, GitLab, Slack, AWS (IAM identifiers), Google, OpenAI, Anthropic,
@@ -66,6 +67,7 @@ _HEADER = re.compile(r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[A-Za-z]{1,20}\s{1,3})?(
 _SPACE = re.compile(r"\s{1,3}")
 _ASSIGNED = re.compile(r"[\"']?=[\"']?(?!(?i:true|false|null|none|undefined)\b)")
 _SAID = re.compile(r"[\"']?\s{0,3}(?:=>|[:=])\s{0,3}[\"']?")
+_GIVEN = re.compile(r"\s{1,3}(?!(?i:flag|option|argument|parameter|switch|setting)(?:e?s)?[.,:;!?)]{0,2}(?:\s|\Z))")
 _OPTION = re.compile(r"--[A-Za-z_-]{0,30}\Z")
 _VALUE = re.compile(r"[^\s\"'<>,;&|(){}\[\]\\]{1,256}+")
 _REST = re.compile(r"[^\s\"'<>,;&|(){}\[\]\\]*+")
@@ -166,7 +168,7 @@ def _value_of_word(text: str, start: int, end: int) -> tuple[int, int]:
     if lead := _SAID.match(text, end):
         return _likely(text, lead, certain=False)
     option = _OPTION.search(text[max(0, start - 32) : start])
-    return _likely(text, _SPACE.match(text, end), certain=True) if option else (0, 0)
+    return _likely(text, _GIVEN.match(text, end), certain=True) if option else (0, 0)
 
 
 def _likely(text: str, lead: re.Match[str] | None, *, certain: bool) -> tuple[int, int]:

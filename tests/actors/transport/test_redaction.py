@@ -42,6 +42,11 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEowIBAAKCAQEA7a\n" * 3 + "-----E
         ("DB_PASSWORD: corr3ct-horse", "corr3ct"),
         ('{"client_secret": "a1b2c3d4"}', "a1b2c3d4"),
         ("npx server --api-key hunter2", "hunter2"),
+        ("npx server --api-key hunter", "hunter"),
+        ("npx server --token flagpole", "flagpole"),
+        ("npx server --token flag.x", "flag.x"),
+        ("npx server --token options/7", "options/7"),
+        ("npx server --token  flag-1", "flag-1"),
     ],
 )
 def test_what_gives_itself_away_is_hidden(printed: str, secret: str) -> None:
@@ -94,6 +99,8 @@ def test_words_do_not_stay_hidden_for_ever_where_a_key_never_ends() -> None:
         "basic authentication is required, or a bearer token",
         "key=user_id max_tokens=4096 tokens: 12",
         "password: required",
+        "use the --access-token flag",
+        "the --token option, or (with the --api-key argument) another one; no --password switches.",
         "token=null",
         "password=",
         "password=*** token: ***",
