@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -57,6 +58,7 @@ def groups() -> tuple[Group, ...]:
     return tuple(Group(letter, titles[letter], tuple(case for _, case in cases)) for letter, cases in grouped)
 
 
+@cache
 def tests_of() -> dict[str, list[str]]:
     """Return the tests that try each case, as `FILE::NAME` with the file below `tests/`; files in their order."""
     found: dict[str, list[str]] = {}

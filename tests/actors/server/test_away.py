@@ -261,7 +261,7 @@ async def test_a_server_that_becomes_modern_between_two_calls_is_probed_once() -
 async def test_a_server_that_becomes_legacy_between_two_calls_is_greeted_anew() -> None:
     fake = FakeServer(probe="modern")
     server = RemoteServer(fake.serve, modern=True)
-    async with remote(server, era=None) as rig:
+    async with remote(server, era=None, settings=ServerSettings(probe_timeout_s=0.5)) as rig:
         assert await rig.call(n=0) == {"n": 0}
         fake.probe = "error"
         server.become(modern=False)
