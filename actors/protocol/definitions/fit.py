@@ -216,6 +216,12 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
+# Lists are read in threads, and two that make msgspec look into the same struct for the first time end the process (a
+# segmentation fault, msgspec 0.22): it is complete as soon as one has. So that is here, where there is one.
+for _kind in (ListPage, *(kind for entries in ENTRIES.values() for kind in entries.values())):
+    _decoder(_kind)
+
+
 @cache
 def _fields(kind: type[msgspec.Struct]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the types of the members of an object, by the names that they have in JSON, and which must be there."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import msgspec
@@ -260,3 +262,32 @@ def test_a_schema_of_results_is_one_that_can_be_compiled(written: Any, compiled:
 )
 def test_a_pattern_is_kept_where_it_surely_is_one_of_ecmascript(pattern: str, known: bool) -> None:
     assert is_ecmascript(pattern) is known
+
+
+IN_THREADS = """
+import sys
+import threading
+import msgspec
+from actors.protocol.definitions.fit import ENTRIES, Unfit, fit
+
+def read(kinds):
+    together.wait()
+    for kind in kinds:
+        try:
+            fit(entry, kind, era)
+        except Unfit:
+            pass
+
+entry = msgspec.Raw(b'{"name":"n","uri":"u:","inputSchema":{"properties":{"a":{"type":"Object"}}},"icons":[3]}')
+sys.setswitchinterval(1e-6)
+for era, entries in ENTRIES.items():
+    together = threading.Barrier(6)
+    threads = [threading.Thread(target=read, args=([*entries][:: 1 - 2 * (number % 2)],)) for number in range(6)]
+    [each.start() for each in threads]
+    [each.join() for each in threads]
+"""
+
+
+def test_the_lists_of_servers_that_start_together_are_read_in_threads_from_the_first_one_on() -> None:
+    read = subprocess.run([sys.executable, "-c", IN_THREADS], capture_output=True, text=True)
+    assert (read.returncode, read.stderr) == (0, "")
