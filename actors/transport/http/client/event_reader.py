@@ -9,9 +9,13 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Final
 
 import httpx2
 from msgspec import Struct
+
+OTHER_LINES: Final = 4
+"""Of an event beside its data: its name, its id, a pause, and its end."""
 
 
 class StreamEvent(Struct, frozen=True):
@@ -27,9 +31,13 @@ class StreamEvent(Struct, frozen=True):
 
 
 class EventReader:
-    """Reads one stream, whose events may have up to `limit` bytes each, without their comments."""
+    """Reads one stream, whose events may have up to `limit` bytes each, without their comments.
+
+    `idle`: how many lines brought nothing so far; the data of an event pays for `OTHER_LINES` beside its own.
+    """
 
     def __init__(self, limit: int) -> None:
+        self.idle = 0
         self._limit = limit
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
         self._line = bytearray()
@@ -64,6 +72,7 @@ class EventReader:
         self._check(len(self._line))
 
     def _take(self, line: bytes | bytearray) -> StreamEvent | None:
+        self.idle += 1
         if not line:
             return self._end()
         if line.startswith(b":"):
@@ -75,6 +84,7 @@ class EventReader:
         if name == b"data" and self._data is None and isinstance(line, bytearray):
             del line[: start + (line[start : start + 1] == b" ")]  # which moves nothing: it may be a large answer
             self._data, self._begun = line, True
+            self.idle -= 1
             return None
         with memoryview(line) as view:
             self._set(name, view[start + 1 :] if line[start : start + 1] == b" " else view[start:])
@@ -82,6 +92,7 @@ class EventReader:
 
     def _set(self, name: bytes | bytearray, value: memoryview) -> None:
         if name == b"data":
+            self.idle -= 1
             if self._data is None:
                 self._data = bytearray()
             else:
@@ -102,6 +113,8 @@ class EventReader:
         begun, self._begun, self._size = self._begun, False, 0
         if not begun:
             return None
+        if self._data is not None:
+            self.idle = max(0, self.idle - OTHER_LINES)
         event = StreamEvent(self._event or "message", self._data or bytearray(), self._id, self._retry)
         self._event, self._data, self._retry = "", None, None
         return event

@@ -36,7 +36,8 @@ PART = 0.05
 AT_ONCE = 5
 """So many visits in a row do not wait for that."""
 MOST_EVENTS = 40
-"""So many events one visit may bring, and those of the read that brought the last of them."""
+"""So many events one visit may bring, and those of the read that brought the last of them; so many lines of nothing,
+and those of the same piece."""
 T = TypeVar("T")
 
 
@@ -52,6 +53,9 @@ class Pace:
     A visit takes all that has gathered, in as many reads as that is, up to `MOST_EVENTS` events. So bytes do not count:
     a large answer is one event of a thousand reads, none of which ends anything, and forty large notes are one visit.
     What the reads cost is for the turn of the server (`LoopShare`), however many there are.
+
+    Lines that bring nothing (comments, blank lines) cost as much as others, and nobody waits for one: they are read at
+    this pace on every stream.
     """
 
     def __init__(self) -> None:
@@ -165,10 +169,11 @@ async def _reading(
 class _Told:
     """The events of a stream, as many as the turn of its server allows."""
 
-    def __init__(self, pieces: _Pieces, limit: int, share: LoopShare) -> None:
+    def __init__(self, pieces: _Pieces, pace: Pace, limit: int, share: LoopShare) -> None:
         self._pieces = pieces
+        self._pace = pace
         self._share = share
-        self._feed = EventReader(limit).feed
+        self._reader = EventReader(limit)
         self._ended: Iterator[StreamEvent] = iter(())
 
     def __aiter__(self) -> _Told:
@@ -177,9 +182,11 @@ class _Told:
     async def __anext__(self) -> StreamEvent:
         await self._share.turn()
         while (event := next(self._ended, None)) is None:
-            self._ended = self._feed(await anext(self._pieces))
-        if self._pieces.pace is not None:
-            self._pieces.pace.tell()
+            if self._reader.idle >= MOST_EVENTS:
+                self._reader.idle = 0
+                await trio.sleep_until(self._pace.after(trio.current_time()))
+            self._ended = self._reader.feed(await anext(self._pieces))
+        self._pace.tell()
         return event
 
 
@@ -194,8 +201,9 @@ async def events(
     """
     if media_type(response.headers.get("content-type", "")) != EVENTS:
         raise httpx2.SSEError("no event stream")
-    async with _reading(response, share, PIECE_BYTES, Pace() if paced else None) as pieces:
-        yield _Told(pieces, limit, share)
+    pace = Pace()
+    async with _reading(response, share, PIECE_BYTES, pace if paced else None) as pieces:
+        yield _Told(pieces, pace, limit, share)
 
 
 async def whole(response: httpx2.Response, limit: int, share: LoopShare) -> bytes | None:

@@ -10,7 +10,16 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit.fairness.share import LoopShare
-from actors.transport.http.client.pieces import APART_S, AT_ONCE, MOST_EVENTS, PART, Pace, Waiting, events
+from actors.transport.http.client.pieces import (
+    APART_S,
+    AT_ONCE,
+    MOST_EVENTS,
+    PART,
+    PIECE_BYTES,
+    Pace,
+    Waiting,
+    events,
+)
 from tests.fakes.late_clock import exact_clock
 
 LIMIT = 100_000
@@ -145,10 +154,10 @@ def answer_of(server: httpx2.AsyncByteStream) -> httpx2.Response:
     )
 
 
-async def seconds_of(chunks: list[bytes]) -> tuple[int, float]:
+async def seconds_of(chunks: list[bytes], *, paced: bool = True) -> tuple[int, float]:
     """How many events are told in some reads, and the seconds that nothing was done meanwhile."""
     began, count = trio.current_time(), 0
-    async with events(answer_of(Gathered(chunks)), 10_000_000, LoopShare(), paced=True) as told:
+    async with events(answer_of(Gathered(chunks)), 10_000_000, LoopShare(), paced=paced) as told:
         async for _ in told:
             count += 1
     return count, trio.current_time() - began
@@ -217,3 +226,44 @@ async def test_a_flood_of_small_events_is_read_no_faster_than_its_pace_however_m
     count, seconds = await seconds_of([b"data: x\n\n" * MOST_EVENTS] * reads)
     assert count == reads * MOST_EVENTS
     assert seconds >= (reads - AT_ONCE - 1 / LEAST_S) * MOST_S
+
+
+@exact_clock
+@pytest.mark.parametrize("paced", [True, False])
+@pytest.mark.parametrize(
+    "nothing", [b":\n", b"\n", b"id: a\n\n", b"unknown\n", b"event: x\n", b"event: x\ndata: x\n\n:\n:\n:\n"], ids=repr
+)
+async def test_lines_that_bring_nothing_are_read_no_faster_than_the_pace_on_every_stream(
+    autojump_clock: MockClock, nothing: bytes, paced: bool
+) -> None:
+    reads, lines = 200, 10 * MOST_EVENTS
+    _, seconds = await seconds_of([nothing * (lines // nothing.count(b"\n"))] * reads, paced=paced)
+    assert seconds >= (reads - AT_ONCE - 1 / LEAST_S) * MOST_S
+
+
+@exact_clock
+async def test_of_what_was_read_at_once_no_more_than_a_piece_of_nothing_is_taken_in_a_visit(
+    autojump_clock: MockClock,
+) -> None:
+    pieces = 200
+    _, seconds = await seconds_of([b":\n" * (PIECE_BYTES // 2) * pieces], paced=False)
+    assert seconds >= (pieces - AT_ONCE - 1 / LEAST_S - 1) * MOST_S
+
+
+@exact_clock
+async def test_what_belongs_to_events_that_bring_something_is_read_at_once(autojump_clock: MockClock) -> None:
+    event = b"id: 1\nevent: message\nretry: 5\ndata: 1\ndata: 2\n\n"
+    assert await seconds_of([event * 100] * 50, paced=False) == (5000, 0.0)
+    large = event.replace(b"data: 1", b"data: " + b"x" * PIECE_BYTES)
+    assert await seconds_of([large] * 500, paced=False) == (500, 0.0)
+
+
+@exact_clock
+async def test_a_sign_of_life_now_and_then_holds_up_nothing(autojump_clock: MockClock) -> None:
+    class Quiet(Talkative):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for event in super().__aiter__():
+                yield b": still here\n\n" + event
+
+    numbers, latest = await heard(Quiet(0.9 / MOST_S, 200), paced=False)
+    assert (numbers, latest) == ([*range(200)], 0.0)
