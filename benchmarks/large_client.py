@@ -1,8 +1,10 @@
 """The official Python client 1.x before servers with large answers: for `large`, which says what it is asked.
 
-`python large_client.py` reads one JSON text: `sizes` in bytes, `rounds`, and `ways`, each a list of the name of a
-transport (`http`, `sse`, `websocket`, `stdio`) and an address or a command. In each round it calls all ways once, one
-after the other, and prints the seconds of each call: a list for each size, of a list for each round.
+`python large_client.py` reads one JSON text: `sizes`, a list of bytes and rounds, and `pairs` of ways, each a list of
+the name of a transport (`http`, `sse`, `websocket`, `stdio`) and an address or a command. In each round it calls all
+ways once, one after the other; which of a pair is first changes from round to round, and what a round of a size costs
+the first time is not counted. It prints the seconds of each call: a list for each size, of a list for each round, of
+one for each pair.
 """
 
 from __future__ import annotations
@@ -52,19 +54,23 @@ async def _took_s(session: Any, size: int) -> float:
     return took
 
 
+async def _round(pairs: list[list[Any]], size: int, *, backwards: bool = False) -> list[list[float]]:
+    """Call all; return the seconds of each pair, in the order of its ways."""
+    step = -1 if backwards else 1
+    return [[await _took_s(session, size) for session in pair[::step]][::step] for pair in pairs]
+
+
 async def main() -> None:
     """Call, and print what it took."""
     asked = json.load(sys.stdin)
     sockets: Any = importlib.import_module("mcp.client.websocket")
     sockets.ws_connect = partial(sockets.ws_connect, max_size=None)  # else it takes 1 MiB
     async with AsyncExitStack() as stack:
-        sessions = [await _session(stack, kind, where) for kind, where in asked["ways"]]
-        for session in sessions:
-            await _took_s(session, 1000)
-        took = [
-            [[await _took_s(session, size) for session in sessions] for _ in range(asked["rounds"])]
-            for size in asked["sizes"]
-        ]
+        pairs = [[await _session(stack, kind, where) for kind, where in pair] for pair in asked["pairs"]]
+        took = []
+        for size, rounds in asked["sizes"]:
+            await _round(pairs, size)
+            took.append([await _round(pairs, size, backwards=bool(number % 2)) for number in range(rounds)])
         print(json.dumps(took), flush=True)
 
 
