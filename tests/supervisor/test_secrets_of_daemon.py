@@ -337,7 +337,7 @@ async def test_no_secret_is_in_anything_that_a_daemon_says(
         async with SpillingServer().running() as far, SpillingServer(guarded=access).running() as guarded:
             token = {"access_token": access, "token_type": "Bearer", "refresh_token": refresh, "expires_in": 600}
             guarded.pages["/token"].body = token
-            async with scene(data, canaries, said, configured(tmp_path, canaries, far, guarded, **tls)) as rig:
+            async with scene(data, canaries, said, configured(tmp_path, canaries, far, guarded)) as rig:
                 rig.at.keys |= shown
                 await rig.give()
                 await rig.log_in()
@@ -351,7 +351,7 @@ async def test_no_secret_is_in_anything_that_a_daemon_says(
                 said.files(data.root)
                 cargo = [await rig.at.rpc(who, "tools/call", "/mcp/all", name="desk__cargo") for who in ("ben", "ana")]
                 keys = {f"the token of {who}": key for who, key in rig.at.keys.items()}
-            async with scene(data, canaries, said, configured(tmp_path, canaries, far, guarded)) as rig:
+            async with scene(data, canaries, said, configured(tmp_path, canaries, far, guarded, **tls)) as rig:
                 keys |= {f"the later token of {who}": key for who, key in rig.at.keys.items()}
                 monkeypatch.setenv("MCPVISOR_TOKEN", rig.at.keys["ana"])
                 await rig.run_commands(tmp_path / "mcp.json")
