@@ -14,12 +14,13 @@ from typing import Final
 
 import msgspec
 
+from actors.kit import ClientQuota
 from actors.principal import ClientKey
 from actors.protocol.wire import json
 from actors.server.settings import HELD, ServerSettings
 
 MAX_CLIENTS: Final = 1024
-"""The one that was answered longest ago is not told."""
+"""Of a principal with more than its share the one that was answered longest ago is not told."""
 MAX_TOOLS: Final = 64
 """So many tools of a client that worked are known."""
 FAILED_WAKES: Final = 2
@@ -43,6 +44,7 @@ class StateLoss:
         self._learned = learned
         self._failed_wakes = 0
         self._clients: OrderedDict[ClientKey, _Client] = OrderedDict()
+        self._quota = ClientQuota(MAX_CLIENTS)
 
     @property
     def idle_s(self) -> float:
@@ -55,11 +57,20 @@ class StateLoss:
         lost = known is not None and known.process != process
         if self._learns:
             known = self._learn(known, tool, lost=lost, failed=_has_failed(bytes(result)))
-        now = self._clients[client] = known or _Client(process, set())
-        now.process = process
-        if len(self._clients) > MAX_CLIENTS:
-            self._clients.popitem(last=False)
+        known = known or _Client(process, set())
+        known.process = process
+        self._remember(client, known)
         return self.held if lost else ""
+
+    def _remember(self, client: ClientKey, known: _Client) -> None:
+        if not self._quota.amount_of(client):
+            if not self._quota.has_room(client):
+                own = (each for each in self._clients if each[0] == client[0])
+                oldest = next(own, None) or next(iter(self._clients))
+                del self._clients[oldest]
+                self._quota.remove(oldest)
+            self._quota.add(client)
+        self._clients[client] = known
 
     def _learn(self, known: _Client | None, tool: str, *, lost: bool, failed: bool) -> _Client:
         client = known or _Client(0, set())
