@@ -81,7 +81,7 @@ def test_at_each_moment_it_shows_the_newest_state(changes: list[StateChange], mo
 
 def test_a_moment_is_where_the_plot_of_calls_has_it() -> None:
     buckets: list[dict[str, Any]] = [
-        {"start": BEGIN + 60 * place, "calls": 0, "failed": 0, "took_ms": {}} for place in range(60)
+        {"start": BEGIN + 60 * place, "calls": 0, "failed": 0, "not_sent": 0, "took_ms": {}} for place in range(60)
     ]
     drawn = life(*(change(bucket["start"], State.READY, State.DORMANT) for bucket in buckets[30:31]), now=END)
     assert drawn.parts[1].x == bars(buckets).bars[30].x

@@ -16,13 +16,15 @@ def buckets(draw: st.DrawFn) -> list[dict[str, Any]]:
     made = []
     for place in range(draw(st.integers(1, 60))):
         calls = draw(st.integers(0, 10_000))
+        failed = draw(st.integers(0, calls))
         times = sorted(draw(st.tuples(*[st.floats(0, 1e7)] * 3))) if calls else [None] * 3
         took = dict(zip(("p50", "p95", "p99"), times, strict=True))
         made.append(
             {
                 "start": place * 60,
                 "calls": calls,
-                "failed": draw(st.integers(0, calls)),
+                "failed": failed,
+                "not_sent": draw(st.integers(0, calls - failed)),
                 "took_ms": {"count": calls, **took},
             }
         )
@@ -37,10 +39,10 @@ def test_bars_stand_on_the_line_and_stay_inside(given_: list[dict[str, Any]]) ->
         assert 0 <= bar.x <= bar.x + bar.width <= WIDTH + 0.01
         assert -0.02 <= bar.top <= HEIGHT
         assert abs(bar.ok + bar.failed - HEIGHT * bucket["calls"] / drawn.most) <= 0.02
-        assert (bar.calls, bar.bad) == (bucket["calls"], bucket["failed"])
+        assert (bar.calls, bar.bad, bar.unsent) == (bucket["calls"], bucket["failed"], bucket["not_sent"])
         if bucket["calls"]:
             whole = bar.ok + bar.failed
-            assert abs(bar.failed - whole * bucket["failed"] / bucket["calls"]) <= 0.02
+            assert abs(bar.failed - whole * (bucket["failed"] + bucket["not_sent"]) / bucket["calls"]) <= 0.02
     assert [bar.partial for bar in drawn.bars] == [False] * (len(given_) - 1) + [True]
     assert drawn.most == max([1, *(bucket["calls"] for bucket in given_)])
 
