@@ -115,7 +115,7 @@ async def test_the_page_of_a_launch_says_for_whom_it_is_and_what_it_offers(tmp_p
         tiles = {each.children[0].text: each.children[1] for each in own.one("dl").children}
         assert tiles["Tools"].text == str(len(section(own, "tools").one("tbody").children)) == "2"
         assert tiles["Tools"].one("a").attributes["href"] == "#tools"
-        assert tiles["Calls, last hour"].text == "1 0 failed"
+        assert tiles["Calls, last hour"].text == "1 0 failed, 0 not sent"
         assert len(section(own, "calls").one("tbody").children) == 1
         orders = [each.text for each in section(own, "state").all("button")]
         assert orders == ["Restart", "Sleep", "Refresh"], "a launch is not switched off, but its server"
@@ -124,7 +124,7 @@ async def test_the_page_of_a_launch_says_for_whom_it_is_and_what_it_offers(tmp_p
         assert sorted(each.text for each in section(foreign, "tools").all("code")) == [OF_BEN, "use_forge"]
         assert not section(foreign, "tools").all("a")
         tiles = {each.children[0].text: each.children[1] for each in foreign.one("dl").children}
-        assert (tiles["Tools"].text, tiles["Calls, last hour"].text) == ("2", "0 0 failed")
+        assert (tiles["Tools"].text, tiles["Calls, last hour"].text) == ("2", "0 0 failed, 0 not sent")
         assert "%" not in tiles["Tokens"].text, "it has no part of what all share"
         row = (await at.ask("cem", "GET", f"/api/servers/{of_ben}")).json()
         assert row["tool_names"] == ["use_forge", OF_BEN]
