@@ -230,7 +230,8 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
 
 def _is_untried(status: ServerStatus) -> bool:
     over = status.state in (State.FAILED, State.RESPAWNING, State.STOPPED)
-    return not over and status.restarts == 0 and status.last_error is None
+    ending = status.state is State.DRAINING  # a failed try is over when its process is
+    return not over and status.restarts == 0 and (ending or status.last_error is None)
 
 
 async def server_row(view: View, server: str) -> dict[str, Any]:
