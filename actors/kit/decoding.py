@@ -6,6 +6,7 @@ does its metadata say): in a thread the loop has its turn in between.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -15,6 +16,10 @@ T = TypeVar("T")
 
 MAX_THREADS: Final = 2
 """They hold the interpreter's lock while they decode: more of them would only take turns."""
+
+TURN_S: Final = 0.002
+PAUSE_S: Final = 0.0001
+"""Long enough for the loop to wake and take the lock."""
 
 _limiter = trio.lowlevel.RunVar[trio.CapacityLimiter]("threads that decode messages")
 
@@ -30,3 +35,20 @@ async def decode_in_thread(decode: Callable[[], T]) -> T:
         return await trio.to_thread.run_sync(decode, limiter=limiter)
     except RuntimeError:  # the system has no thread for us: a pause is better than no answer
         return decode()
+
+
+class GivesWay:
+    """Long work in a thread that asks for much that gives up the interpreter's lock for moments: digests, compression.
+
+    Whoever waits for the lock asks for it only when it was not given up for a whole switch interval (`take_gil` of
+    CPython 3.11), and such a moment is too short to take it: the loop would stand still until the work is over.
+    """
+
+    def __init__(self) -> None:
+        self._until = time.perf_counter() + TURN_S
+
+    def between(self) -> None:
+        """Let the loop go on, if it is time."""
+        if time.perf_counter() >= self._until:
+            time.sleep(PAUSE_S)  # noqa: TID251  (in a thread)
+            self._until = time.perf_counter() + TURN_S

@@ -15,6 +15,7 @@ import msgspec
 from actors.catalogue.lists.validation import MAX_DEFINITION_BYTES, MAX_PROBLEMS, READ, Unusable
 from actors.catalogue.offer import Item, Offer, key_of
 from actors.errors import ProtocolViolation
+from actors.kit.decoding import GivesWay
 from actors.protocol.listing import MEMBERS, Kind, PageArrived
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.outline import MalformedJson, Outline, Span
@@ -171,7 +172,9 @@ class _Reader:
         )
 
     def read(self, outline: Outline, elements: list[Span]) -> None:
+        turns = GivesWay()
         for element in elements:
+            turns.between()
             size = element.end - element.start
             if self.count - self._room.seen >= self._room.entries:
                 self.cut = f"{self.count} entries"
