@@ -29,12 +29,12 @@ LEFT_OUT: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # How long each server is ready: the column SINCE.
     (r"(\S +)(\d+[smh])( +\d)", lambda found: f"{found[1]}{'-'.rjust(len(found[2]))}{found[3]}"),
     # Whoever is idle may sleep before the others are up, where that takes longer.
-    (r"^(calculator +(?:\x1b\[[\d;]*m)?)dormant((?:\x1b\[0m)?)", r"\1ready\2  "),
-    (r"^(calculator +(?:\x1b\[[\d;]*m)?)draining((?:\x1b\[0m)?)", r"\1ready\2   "),
+    (r"^(calculator +(?:\S+ +)?(?:\x1b\[[\d;]*m)?)dormant((?:\x1b\[0m)?)", r"\1ready\2  "),
+    (r"^(calculator +(?:\S+ +)?(?:\x1b\[[\d;]*m)?)draining((?:\x1b\[0m)?)", r"\1ready\2   "),
 )
 """Patterns of what is measured, and what is shown instead."""
 MEASURED = re.compile(r"\b[\d.]+ ?m?s\b")
-ROW = re.compile(r"[\w-]+ +(?:\x1b\[[\d;]*m)?ready\b")
+ROW = re.compile(r"[\w-]+ +(?:\S+ +)?(?:\x1b\[[\d;]*m)?ready\b")
 SETTINGS = ("after 1.5 s without a call",)
 FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 FAMILY = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"

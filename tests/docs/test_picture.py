@@ -55,6 +55,8 @@ def test_a_server_that_sleeps_already_keeps_its_place() -> None:
         "calculator    \x1b[36mdormant\x1b[0m         5s      2       93",
     ],
 )
-def test_the_picture_is_the_same_on_a_slow_machine(row: str) -> None:
-    (found,) = settled([row])
-    assert re.sub(r"\x1b\[\d*m", "", found) == "calculator    ready            -      2       93"
+@pytest.mark.parametrize("status", ["", "\x1b[32monline\x1b[0m  "])
+def test_the_picture_is_the_same_on_a_slow_machine(row: str, status: str) -> None:
+    (found,) = settled([row.replace("calculator    ", f"calculator    {status}")])
+    plain = re.sub(r"\x1b\[\d*m", "", found)
+    assert plain == f"calculator    {'online  ' if status else ''}ready            -      2       93"
