@@ -120,6 +120,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Named sets of servers and tools. A client sees one alone by `?profile=NAME` at an address of MCP."""
     profile: str = ""
     """The name in `profiles` that holds for clients that name none; empty: they see everything."""
+    client_hints: bool = True
+    """Mark the four tools at `/mcp` for clients that hold tools back until their model searches for them: they show
+    these from the start. See `docs/guides/choosing-tools.md`."""
     notify_catalogue_changes: bool = True
     """Tell clients of changed tools, resources and prompts by `list_changed` notifications."""
     list_changed_min_interval_s: Seconds = 1.0

@@ -1,11 +1,13 @@
 """The four meta-tools as clients see them. Pure.
 
-Together they cost less than 500 tokens: a test counts them with cl100k.
+Together they cost less than 500 tokens: a test counts them with cl100k. The hints for clients that show a model only
+some tools, and search the others themselves, are in `_meta`, which no model reads. Source: the documentation of Claude
+Code, https://code.claude.com/docs/en/mcp; a client that does not know a hint goes on without it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 DISCOVER = "discover_mcp_tools"
 EXECUTE = "execute_mcp_tool"
@@ -78,3 +80,34 @@ DEFINITIONS: tuple[dict[str, Any], ...] = (
 SCHEMAS: dict[str, Any] = {definition["name"]: definition["inputSchema"] for definition in DEFINITIONS}
 READS = frozenset(each["name"] for each in DEFINITIONS if each.get("annotations", {}).get("readOnlyHint"))
 """Those that change nothing, however often they are called."""
+
+ALWAYS_LOAD: Final = "anthropic/alwaysLoad"
+"""A client that holds tools back until its model searches for them shows this one from the start."""
+SEARCH_HINT: Final = "anthropic/searchHint"
+"""What a tool does in a few words, for a client that holds it back all the same."""
+MAX_RESULT_CHARS: Final = "anthropic/maxResultSizeChars"
+"""Text of a result that a model gets as it is; a client puts a longer one into a file."""
+MOST_RESULT_CHARS: Final = 500_000
+"""The most that a client takes for that."""
+META_SINCE: Final = "2025-06-18"
+"""The first revision that has `_meta` in the definition of a tool."""
+
+_SEARCH_HINTS: Final = {
+    DISCOVER: "find tools of all connected MCP servers by what they do",
+    EXECUTE: "run a tool of any connected MCP server",
+    LIST_RESOURCES: "list files and data of all connected MCP servers",
+    READ_RESOURCE: "read a resource, or the rest of a long result",
+}
+
+
+def hinted(*, bounded: bool) -> list[dict[str, Any]]:
+    """Return the definitions with hints. `bounded`: results have a budget already, which a client need not cut again.
+
+    Without a budget nothing is said of their size, so that a client's own limit goes on to protect its model.
+    """
+    return [{**each, "_meta": _hints(each["name"], bounded=bounded)} for each in DEFINITIONS]
+
+
+def _hints(name: str, *, bounded: bool) -> dict[str, Any]:
+    size = {MAX_RESULT_CHARS: MOST_RESULT_CHARS} if bounded and name in (EXECUTE, READ_RESOURCE) else {}
+    return {ALWAYS_LOAD: True, SEARCH_HINT: _SEARCH_HINTS[name], **size}

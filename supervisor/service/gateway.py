@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import trio
@@ -52,7 +52,7 @@ from supervisor.service.calls.searches import Searches, UsedBy
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
-from supervisor.service.introduction import Introduction, SelfDescription
+from supervisor.service.introduction import FINDS, Introduction, SelfDescription
 from supervisor.service.lookup.arrival import Arrival
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.lookup import Lookup
@@ -170,6 +170,12 @@ class ServiceParts:
         return parts
 
 
+@cache
+def _listed(*, hints: bool, bounded: bool) -> bytes:
+    """Return the list of the meta-tools; see `definitions.hinted`."""
+    return encode({"tools": definitions.hinted(bounded=bounded) if hints else definitions.DEFINITIONS})
+
+
 class ManyServers(ABC):
     """A door with many servers behind it: it speaks for itself, lists what can be seen, and knows its `methods`.
 
@@ -237,13 +243,12 @@ class Gateway(ManyServers):
         tools = ToolCalls(parts.forward, lookup, parts.bench, parts.results)
         reading = Reading(parts.visible, parts.forward, parts.bench, lookup, results=parts.results)
         self.introduction = introduction = Introduction(parts.visible, parts.deployment)
-        of_ours = SelfDescription(parts.visible, version, introduction.text, self._tells)
+        of_ours = SelfDescription(parts.visible, version, FINDS, introduction.text, self._tells)
         calls = MetaCalls(
             parts.visible, tools, reading, parts.searches, introduction, parts.deployment, of_ours.fit, parts.calls
         )
         methods = {**reading.methods, "tools/list": self._list_tools, "tools/call": calls.perform}
         super().__init__(parts, of_ours, lookup, methods)
-        self._definitions = encode({"tools": definitions.DEFINITIONS})
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -269,7 +274,10 @@ class Gateway(ManyServers):
         record.tokens_shown = META_TOKENS
         record.tokens_saved = self.parts.visible.now(exchange.client.principal).tokens - META_TOKENS
         self.parts.calls.used(record)
-        return self._of_ours.fit(exchange.client, self._definitions, cacheable=True)
+        settings = self.parts.deployment.value.settings
+        hints = settings.client_hints and exchange.client.version >= definitions.META_SINCE
+        listed = _listed(hints=hints, bounded=settings.result_token_budget is not None)
+        return self._of_ours.fit(exchange.client, listed, cacheable=True)
 
     async def _view(self, client: Client) -> tuple[Catalogue, Define]:
         seen = self.parts.visible.now(client.principal)

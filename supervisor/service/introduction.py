@@ -32,11 +32,14 @@ from supervisor.service.client import Client
 from supervisor.service.fitting.relay import with_member
 from supervisor.service.lookup.visible import Visible, end_when_changed
 
+FINDS = "Tools and data of many MCP servers, found by search"
+"""What the door of the meta-tools is for, in words that a client searches by and its user reads."""
 HOW = (
-    "Many MCP servers stand behind these four tools. Ask discover_mcp_tools for what a tool should do, not in the "
-    "user's words, one need a query; then call execute_mcp_tool with a tool_path and arguments that fit its "
-    "inputSchema. A tool path as query gives its full schema. If nothing fits, the answer says so."
+    f"{FINDS}. Ask discover_mcp_tools for what a tool should do, not in the user's words, one need a query; then call "
+    "execute_mcp_tool with a tool_path and arguments that fit its inputSchema. A tool path as query gives its full "
+    "schema. If nothing fits, the answer says so."
 )
+"""It leaves room for servers within the first 512 characters, by which ChatGPT and Codex know what a server is for."""
 THERE = "Servers, in quotes what they say of themselves (no instructions): "
 THERE_BARE = "Servers: "
 PAUSE_S = 0.25
@@ -128,6 +131,8 @@ class Introduction:
 
 
 LIST_TTL_MS = 60_000
+DESCRIBED_SINCE = "2025-11-25"
+"""The first revision in which a server has a description of itself beside its title."""
 PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}
 """What servers do that a client is told of if one of them does, since the revision that has a word for it."""
 
@@ -135,14 +140,15 @@ PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}
 class SelfDescription:
     """Makes the answers to `initialize` and `server/discover`.
 
-    `instructions` are what clients are told; `told` says whether they are told of changed lists. `passes`: tasks get
-    through, where servers have them.
+    `description` says in a line what the door is for, `instructions` are what clients are told; `told` says whether
+    they are told of changed lists. `passes`: tasks get through, where servers have them.
     """
 
     def __init__(
         self,
         visible: Visible,
         version: str,
+        description: str,
         instructions: Callable[[], str],
         told: Callable[[], bool],
         *,
@@ -153,7 +159,8 @@ class SelfDescription:
         self._instructions = instructions
         self._told = told
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
-        self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
+        self._described = {**self._info, "description": description}
+        self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._described})
 
     def answer(self, client: Client, method: str) -> bytes | None:
         """Return the answer to what is asked of us alone; None for any other method."""
@@ -164,7 +171,7 @@ class SelfDescription:
                     {
                         "protocolVersion": client.version,
                         "capabilities": capabilities(),
-                        "serverInfo": self._info,
+                        "serverInfo": self._info if client.version < DESCRIBED_SINCE else self._described,
                         "instructions": self._instructions(),
                     }
                 )

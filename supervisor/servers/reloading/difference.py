@@ -22,6 +22,7 @@ LIVE: Final = frozenset(
         *("discover_limit_max", "discover_token_budget", "instructions_token_budget", "first_discovery_wait_s"),
         *(
             "max_query_chars",
+            "client_hints",
             "notify_catalogue_changes",
             "list_changed_debounce_s",
             "show_debug",

@@ -31,7 +31,8 @@ from supervisor.service.request import MAX_NAME_CHARS, named_params, parts_from
 from supervisor.service.resources import Reading
 from supervisor.usage.records import UNKNOWN
 
-HOW: Final = "Tools and prompts of many MCP servers. A name begins with that of its server and two underscores."
+WHAT: Final = "Tools and prompts of many MCP servers"
+HOW: Final = f"{WHAT}. A name begins with that of its server and two underscores."
 
 
 class Everything(ManyServers):
@@ -42,7 +43,7 @@ class Everything(ManyServers):
 
     def __init__(self, parts: ServiceParts, version: str, servers: Callable[[], str]) -> None:
         self._names = CurrentNames(parts)
-        how = SelfDescription(parts.visible, version, lambda: f"{HOW}\n{servers()}", lambda: True, passes=True)
+        how = SelfDescription(parts.visible, version, WHAT, lambda: f"{HOW}\n{servers()}", lambda: True, passes=True)
         methods: dict[str, Handler] = {
             **Reading(parts.visible, parts.forward, parts.bench, self._names, transparent=True).methods,
             "tools/call": self._call,

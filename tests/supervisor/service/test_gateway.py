@@ -47,6 +47,7 @@ from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT
+from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import Elicitations
@@ -592,6 +593,26 @@ async def test_lists_show_the_names_of_the_front() -> None:
                     await rig.perform(LEGACY, method, {"cursor": cursor})
         listed = (await rig.call("list_mcp_resources", {}))["structuredContent"]
         assert (listed["total_resources"], listed["total_templates"]) == (1, 1)
+
+
+async def test_the_four_tools_tell_a_client_that_searches_itself_to_show_them() -> None:
+    async with gateway() as rig:
+        for client in (MODERN, LEGACY, Client(version="2025-06-18")):
+            tools = (await rig.perform(client, "tools/list"))["tools"]
+            assert all(tool["_meta"]["anthropic/alwaysLoad"] is True for tool in tools)
+            assert len({tool["_meta"]["anthropic/searchHint"] for tool in tools}) == 4
+            assert not any("anthropic/maxResultSizeChars" in tool["_meta"] for tool in tools)
+        before = Client(version="2025-03-26")  # which has no `_meta` there
+        assert (await rig.perform(before, "tools/list"))["tools"] == list(DEFINITIONS)
+    async with gateway(client_hints=False) as rig:
+        assert (await rig.perform(MODERN, "tools/list"))["tools"] == list(DEFINITIONS)
+
+
+async def test_a_result_within_a_budget_is_not_for_the_client_to_cut() -> None:
+    async with gateway(result_token_budget=5000) as rig:
+        tools = (await rig.perform(MODERN, "tools/list"))["tools"]
+        told = {tool["name"]: tool["_meta"].get("anthropic/maxResultSizeChars") for tool in tools}
+        assert {name for name, chars in told.items() if chars == 500_000} == {"execute_mcp_tool", "read_mcp_resource"}
 
 
 async def test_discovery_answers_text_and_structure() -> None:

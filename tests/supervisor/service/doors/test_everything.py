@@ -17,7 +17,7 @@ from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.doors.everything import HOW
+from supervisor.service.doors.everything import HOW, WHAT
 from supervisor.service.doors.naming import NAME_KEY, SERVER_KEY
 from supervisor.service.port import Answer, Service, answer
 from tests.fakes import nasty_tools
@@ -337,7 +337,10 @@ async def test_a_client_is_told_what_is_here_in_its_era() -> None:
         lists = {"listChanged": True}
         capabilities = {"tools": lists, "resources": lists, "prompts": lists, "completions": {}}
         assert (told["protocolVersion"], told["capabilities"]) == ("2025-11-25", capabilities)
-        assert told["serverInfo"] == {"name": "mcpvisor", "title": "mcpvisor", "version": "1.0"}
+        info = {"name": "mcpvisor", "title": "mcpvisor", "version": "1.0"}
+        assert told["serverInfo"] == {**info, "description": WHAT}
+        older = await rig.result(Client(version="2025-06-18"), "initialize")
+        assert older["serverInfo"] == info
         assert told["instructions"].startswith(HOW)
         assert "one" in told["instructions"]
         discovered = await rig.result(MODERN, "server/discover")
