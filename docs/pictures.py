@@ -7,6 +7,7 @@ looks at each page.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -71,7 +72,10 @@ def start(directory: Path) -> tuple[subprocess.Popen[str], str]:
     config = directory / "mcp.json"
     config.write_text(json.dumps({"mcpServers": SERVERS, "supervisor": {"data_dir": str(directory / "data")}}))
     command = [sys.executable, "-m", "supervisor", "run", "--config", str(config), "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
+    usual = {**os.environ, "PATH": os.defpath}  # a page shows it
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT, env=usual
+    )
     assert process.stdout is not None
     line = process.stdout.readline()
     return process, "http://" + line.split("http://")[1].split("/mcp")[0].strip()

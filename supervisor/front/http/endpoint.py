@@ -120,7 +120,8 @@ class McpHttp:
             elif method == "GET" and head.session is None and b"text/html" in request.fields.lines.get(b"accept", b""):
                 await request.answer(303, lines=((b"location", PAGES),))  # a person with a browser
             elif head.session is None:
-                missing = "a stream needs a session" if method == "GET" else "there is no session to end"
+                stream = "a stream needs a session, and a client of HTTP+SSE `mcpvisor stdio`"
+                missing = stream if method == "GET" else "there is no session to end"
                 raise refusal_of(405, missing, lines=ALLOW_POST)
             elif await self._is_elsewhere(fronts, head.session, request):
                 pass

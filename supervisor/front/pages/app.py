@@ -54,7 +54,8 @@ _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
 NO_PAGE: Final = (
     "there is no such page, or it is not for your role; "
-    "MCP is served at /mcp (Streamable HTTP or WebSocket), and nowhere by HTTP+SSE"
+    "MCP is served at /mcp (Streamable HTTP or WebSocket), and nowhere by HTTP+SSE: "
+    "a client that speaks nothing newer can start `mcpvisor stdio`"
 )
 """The same at every address: what somebody may not see is told of as what there is not."""
 STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (

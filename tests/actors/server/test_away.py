@@ -22,7 +22,7 @@ from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings, recovery
 from actors.server.calls.call import MAX_UNREACHED
 from actors.transport.http.authorization import Authorizer, Denial
-from actors.transport.http.remote import Remote
+from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site
 from actors.transport.http.transport import HttpTransport
 from actors.transport.websocket.transport import WebSocketTransport
@@ -44,10 +44,11 @@ async def remote(
     era: Era | None = "legacy",
     settings: ServerSettings | None = None,
     authorizer: Authorizer | None = None,
+    limits: HttpLimits | None = None,
 ) -> AsyncIterator[Rig]:
     with trio.fail_after(30):
         async with server.running():
-            transport = HttpTransport(Remote(url=server.url), authorizer=authorizer)
+            transport = HttpTransport(Remote(url=server.url), limits, authorizer=authorizer)
             starts = Starts(per_s=1000.0)
             async with running_server(
                 transport=transport, policy=policy, known=known, era=era, starts=starts, settings=settings
@@ -261,7 +262,8 @@ async def test_a_server_that_becomes_modern_between_two_calls_is_probed_once() -
 async def test_a_server_that_becomes_legacy_between_two_calls_is_greeted_anew() -> None:
     fake = FakeServer(probe="modern")
     server = RemoteServer(fake.serve, modern=True)
-    async with remote(server, era=None, settings=ServerSettings(probe_timeout_s=0.5)) as rig:
+    limits = HttpLimits(settle_s=0.2)  # nothing answers what was under way
+    async with remote(server, era=None, settings=ServerSettings(probe_timeout_s=0.5), limits=limits) as rig:
         assert await rig.call(n=0) == {"n": 0}
         fake.probe = "error"
         server.become(modern=False)
