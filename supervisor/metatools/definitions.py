@@ -47,6 +47,11 @@ DEFINITIONS: tuple[dict[str, Any], ...] = (
             "properties": {
                 "tool_path": {"type": "string", "description": "server:tool, e.g. github:create_issue"},
                 "arguments": {"type": "object", "description": "Arguments as the tool's inputSchema says"},
+                "pick": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Only these JSON paths of the result, e.g. $.items[:5].id",
+                },
             },
             "required": ["tool_path", "arguments"],
         },

@@ -23,7 +23,7 @@ ROWS = {"rows": [{"id": number, "name": f"row {number}"} for number in range(100
 RESULT = {"content": [{"type": "text", "text": json.dumps(ROWS)}], "structuredContent": ROWS, "isError": False}
 WHOLE = {"mcpvisor/whole": True}
 MODERN_META = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {}}
-EXECUTE = {"name": "execute_mcp_tool", "arguments": {"tool_path": "one:tool1", "arguments": {}}}
+EXECUTE: dict[str, Any] = {"name": "execute_mcp_tool", "arguments": {"tool_path": "one:tool1", "arguments": {}}}
 DIRECT = {"name": "one-tool1", "arguments": {}}
 
 
@@ -127,3 +127,51 @@ async def test_what_a_model_was_spared_of_a_large_result_is_in_the_usage(tmp_pat
         head, whole = made["content"][0]["text"], made["_meta"]["mcpvisor/result"]["tokens"]
         assert row["calls"] == 2
         assert row["tokens_saved"] == whole - estimate_tokens(head)
+
+
+def picking(*paths: str, **more: Any) -> dict[str, Any]:
+    return {"name": "execute_mcp_tool", "arguments": {**EXECUTE["arguments"], "pick": [*paths]}, **more}
+
+
+async def test_of_a_result_only_what_is_picked_and_the_rest_is_read_without_a_call(tmp_path: Path) -> None:
+    async with generous(tmp_path) as (client, server):
+        for ask in (legacy, modern):
+            made = (await ask(client, "/mcp", "tools/call", picking("$.rows[:2].id")))["result"]
+            text, note = (block["text"] for block in made["content"])
+            assert text == "[0,1]"
+            assert made["structuredContent"] == {"picked": [0, 1], "note": note}
+            assert "of $.rows 998 of 1,000 elements; of $.rows[*] name." in note
+            calls = server.methods().count("tools/call")
+            uri = note.split("uri: ")[1].rstrip("]")
+            (_, name) = await read_by_model(client, f"{uri}?path=$.rows[5].name") if ask is legacy else ("", "row 5")
+            assert name == "row 5"
+            assert server.methods().count("tools/call") == calls
+
+
+async def test_what_is_picked_keeps_to_the_budget_and_is_json_that_is_read_on(tmp_path: Path) -> None:
+    async with generous(tmp_path) as (client, _):
+        made = (await legacy(client, "/mcp", "tools/call", picking("$.rows[*].name")))["result"]
+        head, note, picked = (block["text"] for block in made["content"])
+        assert estimate_tokens(head) < 1000
+        assert "[1000 x string]" in note
+        assert picked.startswith("[Picked ")
+        uri = made["_meta"]["mcpvisor/result"]["uri"]
+        assert (await read_by_model(client, f"{uri}?path=$[999]"))[1] == "row 999"
+
+
+async def test_nothing_is_kept_where_no_result_is(tmp_path: Path) -> None:
+    async with generous(tmp_path) as (client, _):
+        for params in (picking("$.rows[0].id", _meta=WHOLE), picking("$.rows[0].id")):
+            params["arguments"]["tool_path"] = "one:tool2" if "_meta" not in params else "one:tool1"
+            made = (await legacy(client, "/mcp", "tools/call", params))["result"]
+            assert made["content"][0]["text"] == "0"
+            assert "uri:" not in made["content"][1]["text"]
+
+
+async def test_a_wrong_path_calls_nothing(tmp_path: Path) -> None:
+    async with generous(tmp_path) as (client, server):
+        calls = server.methods().count("tools/call")
+        made = (await legacy(client, "/mcp", "tools/call", picking("$..id")))["result"]
+        assert made["isError"] is True
+        assert "not understood" in made["content"][0]["text"]
+        assert server.methods().count("tools/call") == calls

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from actors.catalogue.names.resolution import clip
+from actors.catalogue.offer import NO_RAW
 from actors.errors import AmbiguousName, InvalidArguments
 from actors.protocol.wire import json
 from actors.protocol.wire.json import Members
@@ -34,6 +35,7 @@ PREFIX: Final = "mcpvisor-"
 """What every state begins with that is ours, so that a tool may have an argument of that name."""
 KEY: Final = "continuation"
 ANSWERS: Final = "answers"
+PICK: Final = "pick"
 _MARK: Final = f'"{KEY}"'.encode()
 
 
@@ -50,7 +52,8 @@ class Execute(msgspec.Struct, frozen=True, kw_only=True):
     `server` is the name of the server where it stood beside the path, as a client wrote it. Beside a whole path, among
     arguments without an object of their own, it may be one of them: `server_key` is its key then, else empty. `wrapper`
     is the key the arguments were found under where that key may also be a parameter of the tool's own. `continuation`:
-    it goes on with an earlier call.
+    it goes on with an earlier call. `pick` is the JSON text of the paths of what is wanted of the result, empty for all
+    of it; `pick_beside`: it stood among arguments without an object of their own, so it may be one of them.
     """
 
     tool_path: str
@@ -59,11 +62,14 @@ class Execute(msgspec.Struct, frozen=True, kw_only=True):
     arguments: msgspec.Raw = EMPTY
     wrapper: str = ""
     continuation: Continuation | None = None
+    pick: msgspec.Raw = NO_RAW
+    pick_beside: bool = False
 
 
 class _Exact(msgspec.Struct, forbid_unknown_fields=True):
     tool_path: str
     arguments: msgspec.Raw
+    pick: msgspec.Raw = NO_RAW
 
 
 _WHOLE = re.compile(r"[^\s:]+:[^\s:/]\S*")
@@ -119,12 +125,13 @@ def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
         return None
     if b'"tool_path"' in given and _is_envelope(call.arguments, call.tool_path):
         return None
-    return Execute(tool_path=clip(path), arguments=call.arguments)
+    return Execute(tool_path=clip(path), arguments=call.arguments, pick=call.pick)
 
 
 def _read_loosely(arguments: msgspec.Raw) -> Execute:
     given = members(EXECUTE, arguments)
     rest, outer, inner, wrapper = dict(given), _NOWHERE, EMPTY, ""
+    pick, pick_beside = NO_RAW, False
     for _ in range(MAX_NESTING):
         path, rest = _take_path(rest)
         if isinstance(path, dict):  # {"tool_path": {"tool_path": ..., "arguments": ...}}
@@ -132,6 +139,9 @@ def _read_loosely(arguments: msgspec.Raw) -> Execute:
             continue
         server, rest = _take_server(path, rest)
         outer = _agree(path, outer, server)
+        if PICK in rest:
+            pick, pick_beside = rest[PICK], not any(key in rest for key in ARGUMENT_KEYS)
+            rest = without(rest, PICK)
         inner, wrapper = _take_arguments(rest)
         if path is not None or b'"tool_path"' not in bytes(inner):
             break
@@ -139,8 +149,17 @@ def _read_loosely(arguments: msgspec.Raw) -> Execute:
     if not isinstance(path, str) or not path.strip():
         raise invalid(EXECUTE, "'tool_path' must be a string such as 'github:create_issue'", given)
     if _is_envelope(inner, path):
-        inner = object_text(members(EXECUTE, inner)["arguments"])
-    return Execute(tool_path=clip(path), server=outer.name, server_key=outer.key, arguments=inner, wrapper=wrapper)
+        envelope = members(EXECUTE, inner)
+        inner, pick = object_text(envelope["arguments"]), envelope.get(PICK, pick)
+    return Execute(
+        tool_path=clip(path),
+        server=outer.name,
+        server_key=outer.key,
+        arguments=inner,
+        wrapper=wrapper,
+        pick=pick,
+        pick_beside=pick_beside,
+    )
 
 
 class _Beside(NamedTuple):
@@ -246,4 +265,4 @@ def _is_envelope(raw: msgspec.Raw, path: str) -> bool:
         inner = lenient_json.members(raw)
     except lenient_json.NotAnObject:
         return False
-    return inner.keys() == {"tool_path", "arguments"} and plain(inner["tool_path"]) == path
+    return inner.keys() - {PICK} == {"tool_path", "arguments"} and plain(inner["tool_path"]) == path

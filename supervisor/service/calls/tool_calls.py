@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
 from actors.catalogue.names.naming import tool_path
-from actors.catalogue.offer import Tool
+from actors.catalogue.offer import NO_RAW, Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
-from supervisor.metatools.arguments.execution import Execute
+from supervisor.metatools.arguments.execution import PICK, Execute
 from supervisor.metatools.arguments.slips import coerce_arguments, is_read_only, slip_of, takes_no_others
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas.rendering import complete
@@ -29,6 +31,7 @@ from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
 from supervisor.service.results.keeper import KeptResults
+from supervisor.service.results.picks import read_picks
 
 REMARKED_COST = 64
 """So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
@@ -65,6 +68,8 @@ class ToolCalls:
         entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, beside, since)
         if wanted.server_key and not has_parameter(tool, wanted.server_key):  # so it is no argument
             entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
+        wanted = with_own_pick(tool, wanted)
+        picks = read_picks(wanted.pick)
         pending.find(entry.server, tool)
         self._lookup.refuse(exchange.client, entry.server)
         own = (tool.own or tool).name
@@ -85,11 +90,20 @@ class ToolCalls:
                 raise _with_remark(error, approved.remark) from None
             raise
         pending.end(body)
+        shorten = partial(self._results.pick, wanted=picks) if picks else self._results.shorten
+        body, pending.record.tokens_saved = await shorten(exchange, entry.server, own, meta, body)
         if approved.remark:
             cost = len(body) // REMARKED_COST
             body = await self.bench.run(cost, with_remark, body, approved.remark, approved.anyway)
-        body, pending.record.tokens_saved = await self._results.shorten(exchange, entry.server, own, meta, body)
         return body
+
+
+def with_own_pick(tool: Tool, wanted: Execute) -> Execute:
+    """Return a call with `pick` among its arguments, if it stood among such and the tool has one of that name."""
+    if not wanted.pick_beside or not has_parameter(tool, PICK):
+        return wanted
+    given = _with_member(lenient_json.read(wanted.arguments), PICK, wanted.pick)
+    return replace(wanted, arguments=given.text, pick=NO_RAW)
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -133,7 +147,7 @@ def check_arguments(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
     return Checked(given.text, f"{others.sentence}; {no_such}")
 
 
-def _with_member(given: lenient_json.Object, key: str, value: str) -> lenient_json.Object:
+def _with_member(given: lenient_json.Object, key: str, value: str | msgspec.Raw) -> lenient_json.Object:
     rest = bytes(given.text).strip()[1:].lstrip()
     comma = b"" if rest == b"}" else b","
     return lenient_json.read(msgspec.Raw(b"{" + encode(key) + b":" + encode(value) + comma + rest))

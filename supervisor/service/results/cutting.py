@@ -28,7 +28,9 @@ _LEVELS: Final = 4
 _NAMES: Final = 12
 _NAME_CHARS: Final = 40
 _LONG: Final = 200
-_STRUCTURED: Final = "structuredContent"
+STRUCTURED: Final = "structuredContent"
+_LINE: Final = rb"\n"
+"""The end of a line as JSON writes it in a string."""
 
 Members = json.Members
 
@@ -49,7 +51,7 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
         The rest is kept under `id_`.
         """
         kept, uri = self.long_text, f"{SCHEME}{id_}"
-        structured = _STRUCTURED in self.members
+        structured = STRUCTURED in self.members
         room = max(0, self.budget - NOTE_TOKENS) // (2 if structured else 1)
         last = kept.last_within(1, kept.lines, room)
         head = as_text(kept.between(1, last))
@@ -59,7 +61,7 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
         members: dict[str, Any] = {**self.members, "content": blocks}
         members["_meta"] = {**json.members(self.members.get("_meta")), META_KEY: size}
         if structured:
-            members[_STRUCTURED] = {"note": note, "head": head}
+            members[STRUCTURED] = {"note": note, "head": head}
         return encode(members), max(0, self.tokens - tokens_of(head.encode()))
 
     def _note(self, uri: str, last: int, kept_s: float) -> str:
@@ -78,22 +80,50 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
 
 def cut(body: bytes, budget: int) -> Cut | None:
     """Return a result taken apart; None if it is within its budget, or no result of a tool."""
+    if (apart := take_apart(body)) is None or apart.tokens <= budget:
+        return None
+    kept = apart.long_text()
+    outline = shape(kept.value()) if kept.is_json else ""
+    return Cut(apart.members, apart.others, kept, apart.tokens, budget, outline)
+
+
+class Apart(msgspec.Struct, frozen=True, eq=False):
+    """A result taken apart: its members, its blocks that are no text, and its texts as they stand between quotes.
+
+    `said` is all of these texts, or the beginning; `size`: how many bytes all of them have.
+    """
+
+    members: Members
+    others: list[Members]
+    texts: list[bytes]
+    said: bytes
+    size: int
+
+    @property
+    def structured(self) -> bytes:
+        return bytes(self.members.get(STRUCTURED, b""))
+
+    @property
+    def tokens(self) -> int:
+        whole = self.said if self.size == len(self.said) else _LINE.join(self.texts)
+        return max(tokens_of(whole), tokens_of(self.structured))
+
+    def long_text(self) -> LongText:
+        """Return all that is text, as it is kept."""
+        return long_text(_join(self.said, self.structured), self.size - len(self.said))
+
+
+def take_apart(body: bytes) -> Apart | None:
+    """Return a result of a tool taken apart; None for what is none."""
     try:
         members = json.read(json.MEMBERS, body)
         blocks = json.read(json.OBJECTS, members.get("content", b"[]"))
     except json.UnreadableJson:
         return None
-    texts = [_text(block) for block in blocks]
-    quoted = b"\\n".join(text for text in texts if text is not None)
-    said, size = unquote(quoted)
-    structured = bytes(members.get(_STRUCTURED, b""))
-    tokens = max(tokens_of(said) if size == len(said) else tokens_of(quoted), tokens_of(structured))
-    if tokens <= budget:
-        return None
-    kept = long_text(_join(said, structured), size - len(said))
-    outline = shape(kept.value()) if kept.is_json else ""
-    others = [block for block, text in zip(blocks, texts, strict=True) if text is None]
-    return Cut(members, others, kept, tokens, budget, outline)
+    said = [_text(block) for block in blocks]
+    others = [block for block, text in zip(blocks, said, strict=True) if text is None]
+    texts = [text for text in said if text is not None]
+    return Apart(members, others, texts, *unquote(_LINE.join(texts)))
 
 
 def _text(block: Members) -> bytes | None:
@@ -122,7 +152,7 @@ def _join(said: bytes, structured: bytes) -> bytes:
         alone = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
         if alone is not None and alone in (as_text(said), spoken):  # wrapped, as structured content had to be an object
             return said
-        return encode({"content": as_text(said) if spoken is None else spoken, _STRUCTURED: msgspec.Raw(structured)})
+        return encode({"content": as_text(said) if spoken is None else spoken, STRUCTURED: msgspec.Raw(structured)})
     return said + b"\n" + structured
 
 

@@ -27,7 +27,9 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import WHOLE, not_found
 from supervisor.service.results.cutting import cut
 from supervisor.service.results.long_text import LongText
-from supervisor.service.results.reading import ResultPart, answer, read_address
+from supervisor.service.results.paths import Path
+from supervisor.service.results.picks import pick, with_note
+from supervisor.service.results.reading import SCHEME, ResultPart, answer, read_address
 
 CUT_COST: Final = 8
 """So many bytes of a result cost as much, to be taken apart, as one that a model wrote."""
@@ -60,13 +62,38 @@ class KeptResults:
 
         A checkpoint only if it is large.
         """
-        budget = self._deployment.value.rules_of(server).result_budget(tool)
-        if budget is None or len(body) <= budget or bytes(json.at(meta, WHOLE)) == b"true":  # no token is empty
+        budget = self._budget(server, tool, meta)
+        if budget is None or len(body) <= budget:  # no token is empty
             return body, 0
         taken = await self._bench.run(len(body) // CUT_COST, cut, body, budget)
         if taken is None or (id_ := self._keep(exchange, taken.long_text, budget)) is None:
             return body, 0
         return taken.result(id_, self._deployment.value.settings.result_kept_s)
+
+    async def pick(
+        self, exchange: Exchange, server: str, tool: str, meta: msgspec.Raw, body: bytes, wanted: tuple[Path, ...]
+    ) -> tuple[bytes, int]:
+        """Return of a result what is wanted, within its budget, and how many tokens that spares the model.
+
+        Where results are kept, all of it is, so that what was left out can be read without another call. A checkpoint
+        only if it is large.
+        """
+        cost = len(body) // CUT_COST
+        picked = await self._bench.run(cost, pick, body, wanted)
+        budget, told = self._budget(server, tool, meta), picked.told
+        if picked.whole is not None and budget is not None:
+            kept = await self._bench.run(cost, picked.whole.long_text)
+            if (id_ := self._keep(exchange, kept, budget)) is not None:
+                told += f" All of it: read_mcp_resource, uri: {SCHEME}{id_}"
+        made, spared = await self.shorten(exchange, server, tool, meta, picked.body)
+        if told:
+            made = await self._bench.run(len(made) // CUT_COST, with_note, made, f"[{told}]")
+        return made, picked.tokens + spared
+
+    def _budget(self, server: str, tool: str, meta: msgspec.Raw) -> int | None:
+        """Return how many tokens a model gets of a result; None for all of it."""
+        budget = self._deployment.value.rules_of(server).result_budget(tool)
+        return None if bytes(json.at(meta, WHOLE)) == b"true" else budget
 
     async def read(self, exchange: Exchange, uri: str) -> ResultPart:
         """Return a part of a result. A checkpoint if that is work.
