@@ -10,7 +10,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
 from actors.search.ranking.ties import Prefer
 from supervisor.metatools.arguments.tools import Discover
-from supervisor.metatools.discovery import DiscoverySettings, build_answer, cut, search
+from supervisor.metatools.discovery import DiscoverySettings, build_answer, cut, needs_of, search
 from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
 
 Clock = Callable[[], float]
@@ -27,5 +27,10 @@ def discover_at_once(
     """Search and answer at once; see `search` and `build_answer`. It says nothing of when."""
     servers = partial(roll, seen, statuses, {}, SERVERS_TOKENS, usable=True)
     return build_answer(
-        seen, statuses, search(seen, cut(wanted, settings), clock, None, prefer), settings, 0.0, servers
+        seen,
+        statuses,
+        [search(seen, need, clock, None, prefer) for need in needs_of(cut(wanted, settings))],
+        settings,
+        0.0,
+        servers,
     )

@@ -136,6 +136,7 @@ def quoted(value: object) -> bytes:
 
 WORDS = "export the amber report of repository issues and send a message about delta basalt "
 QUERY = '{"query":%s}'
+NEEDS = (b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h", b"i", b"j")
 
 DISCOVER = (
     discover("a query of 6,000 characters", lambda: b'{"query":%b}' % quoted((WORDS * 80)[:6000])),
@@ -149,6 +150,21 @@ DISCOVER = (
     discover("a query of a million lists", lambda: b'{"query":[%b]}' % lists()),
     discover("330,000 members", lambda: b'{"query":"x",%b}' % members()),
     discover("an integer of 5,000 digits", b'{"query":"export report","limit":1%b}' % (b"0" * 5000)),
+    discover(
+        "ten needs of 600 characters, no word twice",
+        lambda: b'{"queries":[%b]}' % b",".join(b'"%b"' % filled(b"w%d" + place, 600, b" ") for place in NEEDS),
+    ),
+    discover(
+        "ten lists of everything, limit 50",
+        lambda: b'{"limit":50,"kinds":["all"],"queries":["*",%b]}' % filled(b'"ordinary%d:*"', 140),
+    ),
+    discover(
+        "paths whose schema has 1 MB",
+        lambda: (
+            b'{"queries":[%b]}' % b",".join(b'"bombs%bhuge"' % between for between in (b":", b"/", b".", b"-", b"__"))
+        ),
+    ),
+    discover("a million further needs", lambda: b'{"queries":[%b]}' % filled(b'"n%d"')),
     discover("everything, limit 50", b'{"query":"*","limit":50,"kinds":["all"]}'),
     discover("everything, as much as fits", b'{"query":"*","kinds":["all"]}'),
     discover("hits are schema bombs", b'{"query":"detonation chamber bomb range","limit":2}'),

@@ -85,6 +85,7 @@ PURE = (
     "actors.errors",
     "actors.principal",
     "actors.kit.fairness.client_quota",
+    "actors.kit.fairness.division",
     "actors.kit.fairness.quota",
     "actors.life.*",
     "actors.protocol.*",

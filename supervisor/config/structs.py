@@ -143,7 +143,7 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     first_discovery_wait_s: Seconds = 3.0
     """A search waits this long at most for servers whose tools are being listed for the first time."""
     max_query_chars: Count = 6000
-    """A longer query is cut to this many characters."""
+    """A longer query is cut to this many characters, which several needs of one search share."""
     rank_by_use: bool = False
     """Of tools that a search finds equal, those come first whose calls by the same user succeeded, and then those used
     more. See `docs/background/search-ties.md`."""

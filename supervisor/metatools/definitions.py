@@ -26,6 +26,11 @@ DEFINITIONS: tuple[dict[str, Any], ...] = (
             "type": "object",
             "properties": {
                 "query": {"type": "string", "description": "What a tool should do, a tool path, or 'server:*'"},
+                "queries": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Further needs, to save turns",
+                },
                 "limit": {"type": "number", "description": "Most results to return", "default": 10},
                 "cursor": {"type": "string", "description": "next_cursor of a list, with its query"},
                 "kinds": {

@@ -8,7 +8,7 @@ What names a server is answered about that server, also where it cannot be used.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from actors.catalogue.names.naming import tool_path
 from actors.catalogue.names.resolution import Absent, Resolution, Resolved, Undiscovered
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
+from actors.kit.fairness.division import divide
 from actors.messages import ServerStatus
 from actors.search.document import Document, Found, Hit
 from actors.search.ranking.search import EVERYTHING, find
@@ -25,13 +26,14 @@ from actors.search.ranking.ties import Prefer
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import careful
 from supervisor.metatools.answers.lists import tools_page
-from supervisor.metatools.answers.page import Context, build_page, sentences
+from supervisor.metatools.answers.needs_page import Need, needs_page
+from supervisor.metatools.answers.page import Context, build_page, fitting_hits, sentences
 from supervisor.metatools.arguments import list_requests
-from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
+from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover, default_limit
 from supervisor.metatools.inventory import MAX_ITEMS, Listing
 from supervisor.metatools.schemas.rendering import growth
 from supervisor.metatools.servers.availability import unlisted_sentences, without
-from supervisor.metatools.servers.unavailable import concerned_servers, named_in, unread_notice
+from supervisor.metatools.servers.unavailable import NOTHING, concerned_servers, named_in, unread_notice
 from supervisor.metatools.texts import clean, estimate_tokens
 
 _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
@@ -86,7 +88,19 @@ class Searched(msgspec.Struct, frozen=True):
 
 
 def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
-    return replace(wanted, query=wanted.query[: settings.max_query_chars])
+    """Return what is looked at of it: so many characters of all needs together, fairly shared."""
+    needs = (wanted.query, *wanted.further)
+    query, *further = map(_beginning, needs, divide(settings.max_query_chars, [*map(len, needs)]))
+    return replace(wanted, query=query, further=tuple(further))
+
+
+def _beginning(text: str, size: int) -> str:
+    return text[:size]
+
+
+def needs_of(wanted: Discover) -> tuple[Discover, ...]:
+    """Return each need by itself, to be searched for."""
+    return tuple(replace(wanted, query=query, further=()) for query in (wanted.query, *wanted.further))
 
 
 def search(
@@ -96,7 +110,8 @@ def search(
     described: Mapping[str, str] | None = None,
     prefer: Prefer | None = None,
 ) -> Searched:
-    """Search. The longer the query, the longer it takes. `described`: what is configured to be said of servers.
+    """Search for one need. The longer the query, the longer it takes. `described`: what is said of servers by their
+    configuration.
 
     `prefer` says which of equals come first.
 
@@ -127,46 +142,71 @@ def search(
 def build_answer(
     seen: Catalogue,
     statuses: Mapping[str, ServerStatus],
-    done: Searched,
+    done: Sequence[Searched],
     settings: DiscoverySettings,
     now: float,
     servers: Callable[[], str] = str,
     confirms: Callable[[str, str], bool] = lambda server, tool: False,
 ) -> dict[str, Any]:
-    """Return the answer to a search, which says so where another limit was taken than was asked for.
+    """Return the answer to a search for one need or several, which says so where another limit was taken than was asked
+    for.
 
     How long that takes is a matter of the `weight` of what was found. `now` is a moment of the trio clock. `servers`
     gives the servers and what they are for, where nothing fits. `confirms` says of a server's tool whether it runs only
     after the user has said yes.
     """
-    said = done.asked.clamped
-    page = _page(seen, statuses, done, settings, now, servers, confirms)
-    return {"notice": sentences(said, page.pop("notice", "")), **page} if said else page
-
-
-def _page(
-    seen: Catalogue,
-    statuses: Mapping[str, ServerStatus],
-    done: Searched,
-    settings: DiscoverySettings,
-    now: float,
-    servers: Callable[[], str],
-    confirms: Callable[[str, str], bool],
-) -> dict[str, Any]:
+    said = done[0].asked.clamped
     context = Context(
         seen=seen,
         statuses=statuses,
-        budget=settings.discover_token_budget - estimate_tokens(done.asked.clamped),
+        budget=settings.discover_token_budget - estimate_tokens(said),
         now=now,
         servers=servers,
         confirms=confirms,
     )
+    page = _page(context, done[0]) if len(done) == 1 else _shared_page(context, done)
+    return {"notice": sentences(said, page.pop("notice", "")), **page} if said else page
+
+
+def _shared_page(context: Context, done: Sequence[Searched]) -> dict[str, Any]:
+    limit, took_ms = done[0].asked.limit, sum(each.milliseconds for each in done)
+    ends = limit <= default_limit(len(done))
+    needs = [_need(context.seen, each, ends=ends) for each in done]
+    about = frozenset[str]().union(*(each.servers for each in done))
+    likely = frozenset[str]().union(*(_likely(each) for each in done))
+    plain = frozenset[str]().union(*(each.servers - _likely(each) for each in done))
+    return needs_page(context, needs, limit, took_ms, about, likely - plain)
+
+
+def _need(seen: Catalogue, done: Searched, *, ends: bool) -> Need:
+    """Return a need with what fits it; `ends`: its rows may end where the fit ends."""
     scope, asked, remark = done.scope, done.asked, _remark(seen, done)
+    if scope.listing:
+        listing = Listing(servers=scope.servers, kinds=asked.kinds)
+        total, about = listing.total(seen), bool(done.servers)
+        return Need(query=asked.query, total=total, listing=listing, remark=remark, sure=about)
+    named, found = _is_named(seen, scope), done.ranking.hits
+    hits = found if named or not ends else fitting_hits(found)
+    if hits and hits[0].distance >= NOTHING and not hits[0].exact:
+        hits = hits[:1]
+    return Need(
+        query=asked.query,
+        total=done.ranking.total,
+        hits=hits,
+        tool=done.tool,
+        sure=named if hits else bool(done.servers),
+        remark=remark,
+        missing=done.unmet,
+    )
+
+
+def _page(context: Context, done: Searched) -> dict[str, Any]:
+    seen, scope, asked = context.seen, done.scope, done.asked
+    remark = _remark(seen, done)
     if scope.listing:
         limit = asked.limit if asked.limited else MAX_ITEMS
         listing = Listing(servers=scope.servers, kinds=asked.kinds, after=asked.after, limit=limit)
         return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers, remark=remark)
-    likely = done.servers - scope.named
     return build_page(
         context,
         asked.query,
@@ -175,10 +215,21 @@ def _page(
         tool=done.tool,
         about=done.servers,
         remark=remark or unmet.unmet_sentence(done.unmet),
-        likely=likely - named_in(asked.query, likely) if likely else likely,
+        likely=_likely(done),
         ends=asked.limit <= DEFAULT_LIMIT,
-        named=scope.alone in seen.visible or scope.absent is not None,
+        named=_is_named(seen, scope),
     )
+
+
+def _is_named(seen: Catalogue, scope: Scope) -> bool:
+    """Say whether a query asks for what a server has, so that all of it fits."""
+    return scope.alone in seen.visible or scope.absent is not None
+
+
+def _likely(done: Searched) -> frozenset[str]:
+    """Return the servers there is something to say of that the query does not name."""
+    likely = done.servers - done.scope.named
+    return likely - named_in(done.asked.query, likely) if likely else likely
 
 
 def _remark(seen: Catalogue, done: Searched) -> str:
@@ -192,8 +243,12 @@ def _remark(seen: Catalogue, done: Searched) -> str:
     return "" if scope.exact else unread_notice(seen, done.asked.kinds)
 
 
-def weight(seen: Catalogue, done: Searched) -> int:
+def weight(seen: Catalogue, done: Sequence[Searched]) -> int:
     """Return the bytes of the tools that were found, as they may be shown, or some for each that can be listed."""
+    return sum(_weight(seen, each) for each in done)
+
+
+def _weight(seen: Catalogue, done: Searched) -> int:
     if done.scope.listing:
         return _LISTING_COST * Listing(servers=done.scope.servers, kinds=done.asked.kinds).total(seen)
     hits = [hit.document for hit in done.ranking.hits if hit.document.kind == "tool"]

@@ -42,7 +42,7 @@ def tools_page(
     count = listing.total(seen)
     there = "" if count or about else _what_there_is(context, remark)
     frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), remark, there))
-    rows, following = _page(seen, listing, lambda item: _line(context, item), context.row_budget(frame))
+    rows, following = _page(seen, listing, lambda item: line_of(context, item), context.row_budget(frame))
     frame["tools"] = rows
     return _with_cursor(frame, following, _progress(listing.count_shown(seen), len(rows), count, following))
 
@@ -119,7 +119,7 @@ def _with_cursor(answer: dict[str, Any], following: Position | None, said: str) 
     return told if following is None else {**told, "next_cursor": encode_cursor(following)}
 
 
-def _line(context: Context, item: Item) -> dict[str, Any]:
+def line_of(context: Context, item: Item) -> dict[str, Any]:
     server, thing = item.at.server, item.thing
     if isinstance(thing, Tool):
         return list_row(context.seen, server, thing) | context.treatment(server, thing)

@@ -41,9 +41,9 @@ FRAME_TOKENS = 60
 """The members around the hits; query and notice are counted apart."""
 LONG_CHARS, LONG_TOKENS = 100, 60
 """Of a path, and for saying that its schema is too long for the page."""
-_AIM = 0.35
+AIM = 0.35
 """The share of the budget up to which schemas of further hits are added: most answers need only the first."""
-_ASK = "Ask for what a tool should do (a verb and its object, such as 'send email'), one need a query"
+ASK = "Ask for what a tool should do (a verb and its object, such as 'send email'), one need a query"
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,17 +170,17 @@ def _weak(context: Context, query: str, hits: Sequence[Hit], about: frozenset[st
     if about and not hits:
         return ""
     if hits and hits[0].distance < NOTHING:
-        return sentences("Not sure that anything fits; nearest first.", context.others_down(about), f"{_ASK}.")
+        return sentences("Not sure that anything fits; nearest first.", context.others_down(about), f"{ASK}.")
     near = list_names(dict.fromkeys(hit.document.server for hit in hits), NAMES_TOKENS)
     weak = f"No description matches well; nearest servers: {near}." if near else "No description matches."
     there = context.servers()
     told = f"Servers: {there}." if there else ""
-    return sentences(weak, told, context.others_down(about), f"{_ASK}; or '*' lists all.")
+    return sentences(weak, told, context.others_down(about), f"{ASK}; or '*' lists all.")
 
 
 def _fill(context: Context, hits: Sequence[Hit], named: Resolved | None, left: int) -> list[Row]:
     """Choose rows and what they show, in the order of what matters most."""
-    rows = [_row(context, hit, named, first=not place) for place, hit in enumerate(hits[:LINES])]
+    rows = [row_of(context, hit, named, first=not place) for place, hit in enumerate(hits[:LINES])]
     for hit, row in zip(hits[KEPT:], rows[KEPT:], strict=False):
         if hit.distance >= FITS:
             row.shrink()
@@ -189,14 +189,14 @@ def _fill(context: Context, hits: Sequence[Hit], named: Resolved | None, left: i
     for row in rows:
         if row.exact:
             row.complete()
-    aim = left - context.budget * (1 - _AIM)
+    aim = left - context.budget * (1 - AIM)
     left = _drop(rows, left - sum(row.tokens for row in rows))
     if rows and hits[0].distance < FITS:
         left = _complete_first(rows, left)
         if rows[0].is_signature:
             left = _drop(rows, left - LONG_TOKENS)
     for hit in hits[LINES:]:
-        row = _row(context, hit, named, first=False)
+        row = row_of(context, hit, named, first=False)
         if row.tokens > left or len(rows) < LINES:
             break
         left -= row.tokens
@@ -214,7 +214,7 @@ def _more(hits: Sequence[Hit], shown: int) -> str:
     return f"{shown} of {len(hits)} shown, to save tokens; say more precisely what a tool should do."
 
 
-def _row(context: Context, hit: Hit, named: Resolved | None, *, first: bool) -> Row:
+def row_of(context: Context, hit: Hit, named: Resolved | None, *, first: bool) -> Row:
     document = hit.document
     if document.kind != "tool":
         return Row(other_row(hit, context.seen.prompt_name))

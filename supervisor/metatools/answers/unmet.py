@@ -5,7 +5,7 @@ The page of such a query is led by what fits the other need, so that a model doe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from actors.search.document import Found
 from actors.search.language.clauses import clauses
@@ -38,8 +38,11 @@ def unmet_sentence(missing: tuple[str, ...]) -> str:
     """Return that nothing seems to answer these needs, in words; empty for none."""
     if not missing:
         return ""
-    named = " and ".join(repr(shorten_to_tokens(" ".join(need.split()), *_SHOWN)) for need in missing)
-    return f"No description matches {named} well."
+    return f"No description matches {quoted(missing)} well."
+
+
+def quoted(needs: Iterable[str]) -> str:
+    return " and ".join(repr(shorten_to_tokens(" ".join(need.split()), *_SHOWN)) for need in needs)
 
 
 def _best(ranking: Found) -> float:

@@ -25,6 +25,7 @@ from supervisor.metatools import lenient_json
 from supervisor.metatools.definitions import DISCOVER, EXECUTE, KINDS, LIST_RESOURCES, READ_RESOURCE, SCHEMAS
 from supervisor.metatools.inventory import Position, decode_cursor
 from supervisor.metatools.lenient_json import (
+    EMPTY,
     MAX_MEMBERS,
     MAX_NESTING,
     first,
@@ -36,6 +37,10 @@ from supervisor.metatools.lenient_json import (
 )
 
 DEFAULT_LIMIT = 10
+MAX_NEEDS = 10
+"""Most needs of one discover, those counted once that are the same."""
+ROWS = 3
+"""So many rows a need has a page of several, where its client says nothing of their number."""
 MAX_LISTED = 100
 """Most queries, kinds or servers that one discover may name."""
 MAX_ASKED_BYTES = 262_144
@@ -50,6 +55,8 @@ QUERY_KEYS = (
     *("query", "q", "search", "text", "search_query", "searchQuery", "queries", "keywords", "task", "intent"),
     *("description", "tool_description", "prompt", "question", *PATH_KEYS),
 )
+FURTHER = "queries"
+_FIRST_KEYS = tuple(key for key in QUERY_KEYS if key != FURTHER)
 CURSOR_KEYS = ("cursor", "next_cursor", "nextCursor")
 LIMIT_KEYS = ("limit", "max_results", "maxResults", "top_k", "topK", "count", "n")
 KIND_KEYS = ("kinds", "kind", "types", "type")
@@ -63,13 +70,15 @@ _MAX_KEYS_SHOWN = 10
 
 
 class Discover(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for. `limit` is already within 1 and the configured maximum; no `servers`: all of them.
+    """What to look for: `query`, and `further` needs beside it. `limit` is of the page they share, already within 1 and
+    the configured maximum, and one for each need at least; no `servers`: all of them.
 
     `limited`: the client set the limit; `clamped` says so where another one was taken. `after` is where a listing goes
     on. `requires_confirmation`: only tools that run, or do not run, without a yes of the user.
     """
 
     query: str
+    further: tuple[str, ...] = ()
     limit: int = DEFAULT_LIMIT
     limited: bool = False
     clamped: str = ""
@@ -154,15 +163,21 @@ def _as_wanted(arguments: msgspec.Raw, max_limit: int) -> Discover | None:
 def _read_loosely(arguments: msgspec.Raw, max_limit: int) -> Discover:
     given = _unwrap(arguments)
     servers = frozenset(filter(None, map(str.strip, text_list(given, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
-    words = text_list(given, "queries", QUERY_KEYS)
+    words, further = text_list(given, "queries", _FIRST_KEYS), _further(given)
     after = cursor(DISCOVER, given)
     alone = first(given, QUERY_KEYS) is None and (bool(servers) or after is not None)  # a server: all that it has
-    if not words and not alone:
+    if not words and not further and not alone:
         raise invalid(DISCOVER, "'query' must be a string that says what a tool should do", given)
+    needs = _distinct([" ".join(words), *further])
+    if len(needs) > MAX_NEEDS:
+        raise invalid(DISCOVER, f"{len(needs)} needs at once, {MAX_NEEDS} are the most")
+    if len(needs) > 1 and after is not None:
+        raise invalid(DISCOVER, "'cursor' goes on with one list: send its query alone, without 'queries'", given)
     asked = _limit(given, max_limit)
-    limit, clamped = _clamp(asked, max_limit)
+    limit, clamped = _clamp(asked, max_limit, len(needs))
     return Discover(
-        query=" ".join(words),
+        query=needs[0],
+        further=tuple(needs[1:]),
         limit=limit,
         limited=asked is not None,
         clamped=clamped,
@@ -171,6 +186,39 @@ def _read_loosely(arguments: msgspec.Raw, max_limit: int) -> Discover:
         after=after,
         requires_confirmation=_confirmation(given),
     )
+
+
+def _further(given: Members) -> list[str]:
+    """Return the texts of a list, of a text that holds one, or of objects as those of a discover; or the one text.
+
+    Raises `InvalidArguments`.
+    """
+    raw = given.get(FURTHER, EMPTY)
+    if isinstance(text := plain(raw), str):
+        raw = msgspec.Raw(text.encode(errors="replace"))
+        if (listed := json.read_or(json.ELEMENTS, raw, None)) is None:
+            return [text]
+    else:
+        listed = json.read_or(json.ELEMENTS, raw, [raw])
+    if len(listed) > MAX_LISTED:
+        raise invalid(DISCOVER, f"{len(listed)} needs at once, {MAX_NEEDS} are the most")
+    needs = [_need(each) for each in listed if bytes(each) not in (b"{}", b"null")]
+    if not all(isinstance(need, str) for need in needs):
+        raise invalid(DISCOVER, f"{FURTHER!r} must be a list of strings that say what a tool should do", given)
+    return needs
+
+
+def _need(raw: msgspec.Raw) -> Any:
+    return first(json.members(raw), _FIRST_KEYS) if holds_object(raw) else plain(raw)
+
+
+def _distinct(needs: Sequence[str]) -> list[str]:
+    """Return each need once, whatever its case and its blanks; one that is blank only where there is no other."""
+    known: dict[str, str] = {}
+    for need in needs:
+        known.setdefault(" ".join(need.casefold().split()), need)
+    blank = known.pop("", "")
+    return [*known.values()] or [blank]
 
 
 def _confirmation(given: Members) -> bool | None:
@@ -237,12 +285,21 @@ def _limit(given: Members, maximum: int) -> float | None:
     return number
 
 
-def _clamp(asked: float | None, maximum: int) -> tuple[int, str]:
-    """Return a number within 1 and `maximum`, fractions cut, and what is to be said if it is another one."""
+def _clamp(asked: float | None, maximum: int, needs: int = 1) -> tuple[int, str]:
+    """Return a number within that of the needs and `maximum`, fractions cut, and what is said if it is another one."""
+    maximum = max(maximum, needs)
     if asked is None:
-        return min(DEFAULT_LIMIT, maximum), ""
-    used = int(max(1, min(asked, maximum)))
-    return used, "" if 1 <= asked <= maximum else f"'limit' goes from 1 to {maximum}: {used} was taken."
+        return min(default_limit(needs), maximum), ""
+    used = int(max(needs, min(asked, maximum)))
+    of_all = f" with {needs} needs, which share them" if needs > 1 else ""
+    return (
+        used,
+        "" if needs <= asked <= maximum else f"'limit' goes from {needs} to {maximum}{of_all}: {used} was taken.",
+    )
+
+
+def default_limit(needs: int) -> int:
+    return max(DEFAULT_LIMIT, ROWS * needs) if needs > 1 else DEFAULT_LIMIT
 
 
 def _kinds(given: Members) -> frozenset[str]:

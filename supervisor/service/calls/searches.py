@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from actors.catalogue.snapshot import Catalogue
@@ -14,7 +14,7 @@ from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import likely_server
 from supervisor.metatools.arguments import tools
-from supervisor.metatools.discovery import Searched, search
+from supervisor.metatools.discovery import Searched, needs_of, search
 from supervisor.metrics.meters import Meters
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
@@ -50,19 +50,29 @@ class Searches:
         self._used_by = used_by
         self.ahead: Ahead = lambda client, server, status: None
 
-    def look_ahead(self, done: Searched, client: Client, statuses: Mapping[str, ServerStatus]) -> None:
-        """Tell `ahead` which server is probably called next, and how it is doing. At once."""
-        if (status := statuses.get(server := likely_server(done.ranking))) is not None:
-            self.ahead(client, server, status)
+    def look_ahead(self, done: Sequence[Searched], client: Client, statuses: Mapping[str, ServerStatus]) -> None:
+        """Tell `ahead` which servers are probably called next, and how they are doing. At once."""
+        for server in dict.fromkeys(likely_server(each.ranking) for each in done):
+            if (status := statuses.get(server)) is not None:
+                self.ahead(client, server, status)
 
     async def search(
         self, seen: Catalogue, wanted: tools.Discover, principal: Principal, trace: RequestTrace | None
+    ) -> list[Searched]:
+        """Search for each need, one after another: it takes its turn among others who search.
+
+        Never on the loop where a query is embedded first, or there are several needs.
+        """
+        beside = bool(wanted.further)
+        return [await self._measured(seen, need, principal, trace, beside=beside) for need in needs_of(wanted)]
+
+    async def _measured(
+        self, seen: Catalogue, wanted: tools.Discover, principal: Principal, trace: RequestTrace | None, *, beside: bool
     ) -> Searched:
-        """Search; never on the loop where a query is embedded first, or has several needs: each is searched for."""
         end = trace.begin_search() if trace is not None else None
         started, hits = time.perf_counter(), 0
         try:
-            done = await self._search(seen, wanted, principal)
+            done = await self._search(seen, wanted, principal, beside=beside)
             hits = len(done.ranking.hits) or int(done.tool is not None)
         finally:
             if end is not None:
@@ -70,11 +80,11 @@ class Searches:
         self._meters.on_search(time.perf_counter() - started, hits=bool(hits))
         return done
 
-    async def _search(self, seen: Catalogue, wanted: tools.Discover, principal: Principal) -> Searched:
+    async def _search(self, seen: Catalogue, wanted: tools.Discover, principal: Principal, *, beside: bool) -> Searched:
         deployment, cost = self._deployment.value, SEARCH_COST * len(wanted.query)
         prefer = preference(seen, self._used_by(principal)) if deployment.settings.rank_by_use else None
         given = seen, wanted, time.perf_counter, deployment.described, prefer
-        cost += SMALL_BYTES + 1 if unmet.needs(wanted.query) else 0
+        cost += SMALL_BYTES + 1 if beside or unmet.needs(wanted.query) else 0
         if seen.index.embedder is None:
             return await self._bench.run(cost, search, *given)
         return await self._by_meaning.run(cost + SMALL_BYTES + 1, search, *given)

@@ -48,6 +48,7 @@ from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT
 from supervisor.metatools.definitions import DEFINITIONS
+from supervisor.metatools.discovery import search
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import Elicitations
@@ -643,6 +644,23 @@ async def test_a_search_that_embeds_its_query_runs_off_the_loop() -> None:
         found = await rig.call("discover_mcp_tools", {"query": "read my beasts"})
         assert found["structuredContent"]["tools"][0]["tool_path"] == "files:read_file"
         assert threads == [False]
+
+
+async def test_each_of_several_needs_is_searched_for_off_the_loop_in_a_turn_of_its_own() -> None:
+    searched: list[tuple[str, bool]] = []
+
+    def watched(seen: Any, wanted: Any, *more: Any) -> Any:
+        searched.append((wanted.query, threading.current_thread() is threading.main_thread()))
+        return search(seen, wanted, *more)
+
+    async with gateway() as rig:
+        with mock.patch("supervisor.service.calls.searches.search", watched):
+            asked = {"query": "read a file", "queries": ["files:*", "READ  a file"]}
+            found = await rig.call("discover_mcp_tools", asked)
+        assert searched == [("read a file", False), ("files:*", False)]
+        first, second, *_ = found["structuredContent"]["tools"]
+        assert (first["tool_path"], first["queries"]) == ("files:read_file", [1, 2])
+        assert (second["tool_path"], second["queries"]) == ("files:echo", [2])
 
 
 @pytest.mark.parametrize("params", [None, {}, {"name": 5}, {"arguments": {}}, [1], "x"])

@@ -47,7 +47,7 @@ SEEN = Catalogue(
 
 def ask(query: str, seen: Catalogue = SEEN, **more: Any) -> Any:
     done = search(seen, Discover(query=query, **more), lambda: 0.0, DESCRIBED)
-    return json.loads(encode(build_answer(seen, STATUSES, done, DiscoverySettings(), 0.0, lambda: "github; files")))
+    return json.loads(encode(build_answer(seen, STATUSES, [done], DiscoverySettings(), 0.0, lambda: "github; files")))
 
 
 def paths(answer: Any) -> list[str]:
@@ -141,7 +141,7 @@ def test_where_nothing_fits_the_servers_that_failed_are_named_a_few_of_them() ->
     statuses = {**STATUSES, **{f"down{number}": down("exit code 1") for number in range(50)}}
     seen = Catalogue(entries=SEEN.entries, index=SEEN.index, indexed=True, names=many)
     done = search(seen, Discover(query="zzzz qqqq"), lambda: 0.0)
-    notice = build_answer(seen, statuses, done, DiscoverySettings(), 0.0)["notice"]
+    notice = build_answer(seen, statuses, [done], DiscoverySettings(), 0.0)["notice"]
     assert notice.count("could not be started") <= 5
     assert "48 more" in notice
 

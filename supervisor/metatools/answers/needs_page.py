@@ -1,0 +1,262 @@
+"""What `discover_mcp_tools` answers to several needs: one page that they share, within one budget of tokens. Pure.
+
+Rows are given out in rounds: the best of each need, then the second best of each. A need that has no more leaves its
+turn to the others, and a tool that several need is there once. Where tokens are missing, the last round goes first; one
+row of each need stays. Then the best of each need gets its schema, each from an equal part of what is left, and what
+one does not need goes to the others. Of what fits a need hardly at all it has one row.
+
+On the page the rows stand by needs. A row says which of the `queries` it is for, counted from 1, where that is not the
+same as for the row above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from actors.catalogue.documents import document_of
+from actors.catalogue.names.resolution import Resolved
+from actors.search.document import Document, Hit
+from supervisor.metatools.answers.lists import MAX_WORDS_SHOWN, line_of
+from supervisor.metatools.answers.page import (
+    AIM,
+    ASK,
+    KEPT,
+    LONG_TOKENS,
+    Context,
+    row_of,
+    sentences,
+)
+from supervisor.metatools.answers.rows import Row
+from supervisor.metatools.answers.unmet import quoted, unmet_sentence
+from supervisor.metatools.inventory import Item, Listing, Position, encode_cursor
+from supervisor.metatools.servers.purposes import list_names
+from supervisor.metatools.servers.unavailable import FITS, NOTHING
+from supervisor.metatools.texts import estimate_tokens, shorten_to_tokens
+
+ECHO: Final = (80, 24)
+"""Characters and tokens of each need that is repeated."""
+FRAME_TOKENS: Final = 30
+"""What is on such a page beside that of one need: `queries`, `next_cursor`."""
+MARK_TOKENS: Final = 6
+"""Which need a row is for; one more need takes two more."""
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several: the `hits` that fit it, or the list that it asks for. `total`: how many there are.
+
+    `tool` is the one that it means as a path; `sure`: it is about servers alone, so that nothing need fit. `remark` is
+    said of it, `missing` are its parts for which there is nothing.
+    """
+
+    query: str
+    total: int
+    hits: Sequence[Hit] = ()
+    tool: Resolved | None = None
+    sure: bool = False
+    listing: Listing | None = None
+    remark: str = ""
+    missing: Sequence[str] = ()
+
+    @property
+    def best(self) -> float:
+        """The distance of what fits it best; 0 where it need not fit, 1 where there is nothing."""
+        if self.listing is not None or (self.sure and self.hits):
+            return 0.0
+        return self.hits[0].distance if self.hits else 1.0
+
+
+class _Place:
+    """A row, and which needs it is for, by their places. `first`: it is the best one of the first of them. `opens`: it
+    gets its schema, if there is room.
+    """
+
+    def __init__(self, row: Row, key: str, need: int, *, first: bool) -> None:
+        self.row = row
+        self.key = key
+        self.needs = [need]
+        self.first = first
+        self.opens = False
+
+
+def needs_page(
+    context: Context,
+    needs: Sequence[Need],
+    limit: int,
+    milliseconds: float,
+    about: frozenset[str],
+    likely: frozenset[str],
+) -> dict[str, Any]:
+    """Return the answer's object, of `limit` rows at most. `about`, `likely`: servers to tell of; see `build_page`."""
+    notice = _notice(context, needs, about, likely)
+    echo = [shorten_to_tokens(need.query, *ECHO) for need in needs]
+    frame = context.frame(echo[0], sum(need.total for need in needs), milliseconds, notice)
+    frame = {**({"notice": notice} if notice else {}), "queries": echo, **frame}
+    left = context.row_budget(frame) - FRAME_TOKENS - sum(map(estimate_tokens, echo))
+    chosen = _choose(context, needs, limit)
+    shown = _fill(context, chosen, left)
+    frame["tools"] = _rows(needs, shown)
+    said = sentences(
+        notice, _unlisted(context, needs, shown, frame), _long_schemas(shown), "" if notice else _more(chosen, shown)
+    )
+    return {**frame, "notice": said} if "notice" in frame else {"notice": said, **frame} if said else frame
+
+
+def _choose(context: Context, needs: Sequence[Need], limit: int) -> list[_Place]:
+    """Return the rows of all needs, round by round, each once."""
+    places: dict[str, _Place] = {}
+    turns = [enumerate(_supply(context, need)) for need in needs]
+    open_ = [*range(len(needs))]
+    while open_ and len(places) < limit:
+        for number in [*open_]:
+            rank, thing = next(turns[number], (0, None))
+            if thing is None:
+                open_.remove(number)
+                continue
+            key = _key(thing)
+            if (known := places.get(key)) is not None:
+                known.needs.append(number)
+            elif len(places) < limit:
+                places[key] = _place(context, needs[number], number, rank, thing)
+    return [*places.values()]
+
+
+def _supply(context: Context, need: Need) -> Iterator[Hit | Item]:
+    return iter(need.hits) if need.listing is None else need.listing.items(context.seen)
+
+
+def _key(thing: Hit | Item) -> str:
+    document: Document = thing.document if isinstance(thing, Hit) else document_of(thing.at.server, thing.thing)
+    return f"{document.kind} {document.key}"
+
+
+def _place(context: Context, need: Need, number: int, rank: int, thing: Hit | Item) -> _Place:
+    if isinstance(thing, Item):
+        return _Place(Row(line_of(context, thing)), _key(thing), number, first=not rank)
+    place = _Place(row_of(context, thing, need.tool, first=not rank), _key(thing), number, first=not rank)
+    place.opens = thing.distance < FITS
+    if rank >= KEPT and not place.opens:
+        place.row.shrink()
+    if need.best >= NOTHING:
+        place.row.name()
+    return place
+
+
+def _fill(context: Context, chosen: Sequence[_Place], left: int) -> list[_Place]:
+    """Return the places whose rows fit, filled with what matters most."""
+    shown, needs = [*chosen], {number for place in chosen for number in place.needs}
+    first = sum(place.first for place in chosen)
+    aim = left - context.budget * (1 - AIM)
+    left -= MARK_TOKENS * len(needs) + sum(_mark_tokens(place) for place in shown)
+    left = _shrink([place.row for place in shown], left - sum(place.row.tokens for place in shown))
+    while left < 0 and len(shown) > first:
+        gone = shown.pop()
+        left += gone.row.tokens + _mark_tokens(gone)
+    best = [place.row for place in shown if place.first and place.opens]
+    for rank, row in enumerate(best):
+        left -= row.complete_within(left // (len(best) - rank))
+    others = [place.row for place in shown[first:]]
+    for row in best:
+        if row.is_signature:
+            left -= row.complete_within(left + sum(max(0, other.spare) for other in others))
+            left = _shrink(others, left)
+    if any(row.is_signature for row in best):
+        left -= LONG_TOKENS
+    spare = min(left, int(aim) - sum(place.row.tokens for place in shown))
+    for place in shown:
+        if place.opens:
+            spare -= place.row.complete_within(spare)
+    return shown
+
+
+def _shrink(rows: Sequence[Row], left: int) -> int:
+    """Make lines terse, the last first, until no token is missing; return what is left."""
+    for row in reversed(rows):
+        if left >= 0:
+            break
+        left += row.shrink()
+    return left
+
+
+def _mark_tokens(place: _Place) -> int:
+    """Return what it takes at most to say which needs a row is for that several have, and that the next is not."""
+    return 2 * (MARK_TOKENS + 2 * len(place.needs)) if len(place.needs) > 1 else 0
+
+
+def _rows(needs: Sequence[Need], shown: Sequence[_Place]) -> list[dict[str, Any]]:
+    """Return the rows by needs, each with which needs it is for where that differs from the row above it."""
+    rows: list[dict[str, Any]] = []
+    above: list[int] = []
+    for number in range(len(needs)):
+        for place in shown:
+            if place.needs[0] == number:
+                asked = sorted(each + 1 for each in place.needs)
+                rows.append(place.row.value if asked == above else {**place.row.value, "queries": asked})
+                above = asked
+    return rows
+
+
+def _notice(context: Context, needs: Sequence[Need], about: frozenset[str], likely: frozenset[str]) -> str:
+    """Say why servers cannot be used, what is to be said of a need, and for which there is nothing, or nothing sure."""
+    fits = any(need.best < FITS for need in needs)
+    remarks = sentences(*dict.fromkeys(need.remark for need in needs))
+    told = sentences(context.unusable(about, likely if fits else frozenset()), remarks)
+    if not context.seen.visible:
+        return sentences(told, context.no_tools(about))
+    none = [need.query for need in needs if need.best >= NOTHING and not need.sure]
+    unsure = [need.query for need in needs if FITS <= need.best < NOTHING]
+    parts = [part for need in needs for part in need.missing]
+    near = f"Not sure that anything fits {quoted(unsure)}; nearest first." if unsure else ""
+    down = context.others_down(about) if none or unsure else ""
+    there = ""
+    if none and not fits:
+        servers = context.servers()
+        there = sentences(f"Servers: {servers}." if servers else "", f"{ASK}; or '*' lists all.")
+    unlisted = [need for need in needs if need.listing is not None and not need.total]
+    empty = [need.query for need in unlisted if not need.remark and not need.sure]
+    nothing = f"Nothing to list for {quoted(empty)}." if empty else ""
+    return sentences(told, nothing, unmet_sentence((*none, *parts)), near, there, down)
+
+
+def _unlisted(context: Context, needs: Sequence[Need], shown: Sequence[_Place], frame: dict[str, Any]) -> str:
+    """Say of each list that is not at its end how much of it is shown; the first such list goes on by `next_cursor`."""
+    keys, told = {place.key for place in shown}, []
+    for need in needs:
+        if need.listing is None:
+            continue
+        count, last = _listed(context, need.listing, keys)
+        if count == need.total:
+            continue
+        how = "for the rest ask it alone"
+        if last is not None and "next_cursor" not in frame:
+            frame["next_cursor"] = encode_cursor(last)
+            how += " with 'cursor' set to next_cursor"
+        told.append(f"{shorten_to_tokens(need.query, *MAX_WORDS_SHOWN)!r}: {count} of {need.total}; {how}.")
+    return sentences(*told)
+
+
+def _listed(context: Context, listing: Listing, keys: set[str]) -> tuple[int, Position | None]:
+    """Return how many of a list are shown from its beginning on, and which is the last of them."""
+    last: Position | None = None
+    for count, item in enumerate(islice(listing.items(context.seen), len(keys) + 1)):
+        if _key(item) not in keys:
+            return count, last
+        last = item.at
+    return (0 if last is None else count + 1), last
+
+
+def _long_schemas(shown: Sequence[_Place]) -> str:
+    paths = [place.row.value["tool_path"] for place in shown if place.first and place.opens and place.row.is_signature]
+    if not paths:
+        return ""
+    names = list_names(paths, LONG_TOKENS)
+    return f"Long inputSchema: {names}; a path alone as query gives it."
+
+
+def _more(chosen: Sequence[_Place], shown: Sequence[_Place]) -> str:
+    if len(shown) == len(chosen):
+        return ""
+    return f"{len(shown)} of {len(chosen)} shown, to save tokens; ask fewer needs at once for more of each."
