@@ -216,13 +216,14 @@ class History:
     # Who asks ---------------------------------------------------------------------------------------------------------
 
     def calls(self, before: int | None = None) -> Iterator[tuple[int, CallRecord]]:
-        """Yield the calls that are remembered, each with its number, the newest first; those before one, if given."""
+        """Return the calls that are remembered now, each with its number, the newest first; those before one, if given.
+
+        There may be tens of thousands: whoever may go through all of them does so in a thread.
+        """
         self.settle()
-        number = self.newest
-        for record in reversed(self._calls):
-            if before is None or number < before:
-                yield number, record
-            number -= 1
+        kept = [*reversed(self._calls)]
+        newer = 0 if before is None else max(0, self.newest - before + 1)
+        return zip(range(self.newest - newer, 0, -1), kept[newer:], strict=False)
 
     async def periods(self, level: Level, since: float) -> list[Period]:
         """Return the periods that began then or later, the oldest first; those without a call are not there."""

@@ -6,6 +6,7 @@ A member sees what they called, an auditor what everybody did. What was answered
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -86,29 +87,27 @@ def add_usage_routes(view: View, app: QuartTrio) -> None:
         """Show the newest calls one by one, and the `next` to go on before; `arguments` are null if not kept, or not
         yours to see. `outcome` may be `failed` or `not_sent`. For a member a `number` is a name, in no order.
         """
-        which, listed, following = _selection(wanted), list[dict[str, Any]](), None
-        own, numbers = which.principal, MemberNumbers(view.key)
+        which, numbers = _selection(wanted), MemberNumbers(view.key)
+        own = which.principal
         before = None if wanted.before is None else numbers.read(wanted.before, own)
-        for number, record in view.history.calls(before):
-            if not _has(wanted, which, record):
-                continue
-            if len(listed) == wanted.limit:
-                following = listed[-1]["number"]
-                break
-            shown = view.arguments(number) if _may_read(record) else None
-            listed.append(
-                {
-                    **call_row(numbers.show(number, own), record),
-                    "arguments": None if shown is None else msgspec.Raw(shown.encode()),
-                }
-            )
-        return json_response({"calls": listed, "next": following, "newest": _newest(numbers, own)})
+        asked, every, newest = view.history.calls(before), view.history.calls(), view.history.newest
 
-    def _newest(numbers: MemberNumbers, own: Principal | None) -> int:
-        if own is None:
-            return view.history.newest
-        number = next((number for number, record in view.history.calls(None) if record.principal == own), 0)
-        return numbers.show(number, own) if number else 0
+        def choose() -> tuple[list[tuple[int, CallRecord]], int]:
+            chosen = [*islice((each for each in asked if _has(wanted, which, each[1])), wanted.limit + 1)]
+            return chosen, newest if own is None else next((n for n, record in every if record.principal == own), 0)
+
+        chosen, newest = await beside(choose)
+        listed = [
+            {**call_row(numbers.show(number, own), record), "arguments": _arguments(number, record)}
+            for number, record in chosen[: wanted.limit]
+        ]
+        following = listed[-1]["number"] if len(chosen) > wanted.limit else None
+        shown = numbers.show(newest, own) if newest else 0
+        return json_response({"calls": listed, "next": following, "newest": shown})
+
+    def _arguments(number: int, record: CallRecord) -> msgspec.Raw | None:
+        kept = view.arguments(number) if _may_read(record) else None
+        return None if kept is None else msgspec.Raw(kept.encode())
 
     app.add_url_rule("/api/usage", "usage", with_query(UsageQuery, usage))
     app.add_url_rule("/api/usage/timeline", "usage_timeline", with_query(UsageQuery, usage_timeline))

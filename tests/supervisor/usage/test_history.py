@@ -114,7 +114,12 @@ async def test_the_newest_calls_are_remembered_with_their_numbers() -> None:
     again.take([call("tool 9", time=clock.now)])
     assert [(number, record.tool) for number, record in again.calls()] == [(n, f"tool {n}") for n in (9, 8, 7, 6, 5)]
     assert [number for number, _ in again.calls(before=7)] == [6, 5]
+    assert [[*again.calls(before=number)] for number in (5, 1)] == [[], []]
     assert again.newest == 9
+    some = again.calls()
+    assert next(some)[0] == 9
+    again.take([call("tool 10", time=clock.now)])
+    assert [number for number, _ in some] == [8, 7, 6, 5], "a thread may go through them while others are made"
 
 
 async def test_what_is_called_is_handed_over_soon_and_nothing_is_where_nothing_was(
