@@ -14,6 +14,7 @@ from itertools import chain
 import msgspec
 from msgspec.structs import replace
 
+from actors.kit.decoding import GivesWay
 from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import Kind
 from actors.protocol.wire import json
@@ -174,8 +175,11 @@ def _parts_of(offer: Offer) -> Iterator[bytes]:
 
 
 def _compress(parts: Iterable[bytes]) -> bytes:
-    packing = zlib.compressobj(1)
-    return b"".join([*map(packing.compress, parts), packing.flush()])
+    packing, turns, packed = zlib.compressobj(1), GivesWay(), list[bytes]()
+    for part in parts:
+        packed.append(packing.compress(part))
+        turns.between()
+    return b"".join([*packed, packing.flush()])
 
 
 _offer = msgspec.json.Decoder(Offer)

@@ -6,6 +6,7 @@ does its metadata say): in a thread the loop has its turn in between.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -18,9 +19,6 @@ MAX_THREADS: Final = 2
 """They hold the interpreter's lock while they decode: more of them would only take turns."""
 
 TURN_S: Final = 0.002
-PAUSE_S: Final = 0.0001
-"""Long enough for the loop to wake and take the lock."""
-
 _limiter = trio.lowlevel.RunVar[trio.CapacityLimiter]("threads that decode messages")
 
 
@@ -38,17 +36,24 @@ async def decode_in_thread(decode: Callable[[], T]) -> T:
 
 
 class GivesWay:
-    """Long work in a thread that asks for much that gives up the interpreter's lock for moments: digests, compression.
+    """Long work in a thread that asks for much that gives up the interpreter's lock for moments: digests, compression,
+    SQL, NumPy.
 
     Whoever waits for the lock asks for it only when it was not given up for a whole switch interval (`take_gil` of
-    CPython 3.11), and such a moment is too short to take it: the loop would stand still until the work is over.
+    CPython 3.11), and such a moment is too short to take it: the loop would stand still until the work is over. A pause
+    is no cure: where all cores are busy the thread may be awake again before the loop is. So it waits for the loop.
     """
 
     def __init__(self) -> None:
         self._until = time.perf_counter() + TURN_S
 
     def between(self) -> None:
-        """Let the loop go on, if it is time."""
+        """Wait until the loop has had a turn, if it is time. Does nothing in a thread that is not one of trio's."""
         if time.perf_counter() >= self._until:
-            time.sleep(PAUSE_S)  # noqa: TID251  (in a thread)
+            with contextlib.suppress(RuntimeError):  # the loop does the work itself, or has ended
+                trio.from_thread.run_sync(_have_a_turn)
             self._until = time.perf_counter() + TURN_S
+
+
+def _have_a_turn() -> None:
+    """The loop calls this."""

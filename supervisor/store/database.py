@@ -21,6 +21,7 @@ import trio
 
 from actors.errors import ConfigError
 from actors.kit import Conditions, Pauses, is_want
+from actors.kit.decoding import GivesWay
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
 from supervisor.store.writes import Write
 
@@ -82,11 +83,12 @@ class Database:
 
     def write(self, batch: Sequence[Write]) -> int:
         """Save a batch in one transaction; return how many writes cannot be stored. Raises as `open`, all unsaved."""
-        dropped = 0
+        dropped, turns = 0, GivesWay()
         with self._transaction() as connection:
             for write in batch:
                 try:
                     for sql, values in write.statements:
+                        turns.between()
                         connection.execute(sql, [value() if callable(value) else value for value in values])
                 except Exception as error:
                     if is_about_the_disk(error):

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from actors.kit.decoding import GivesWay
+
 PIECE_BYTES = 64 * 1024
 QUOTE, BACKSLASH, _COMMA = b'"\\,'
 _OPENING = frozenset(b"{[")
@@ -171,7 +173,9 @@ def strings(text: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint8], npt.NDArr
     data = np.frombuffer(text or b" ", np.uint8)
     inside = np.uint8(0)
     escaped = False
+    turns = GivesWay()
     for start in range(0, len(data), PIECE_BYTES):
+        turns.between()
         piece = data[start : start + PIECE_BYTES]
         quotes, escaped = quote_marks(piece, escaped=escaped)
         parities = (np.cumsum(quotes, dtype=np.uint8) + inside) & 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from actors.kit.decoding import GivesWay
 from actors.protocol.wire.outline import BACKSLASH, PIECE_BYTES, QUOTE, quote_marks
 
 _ESCAPE, _BLANK = 9, 5
@@ -22,8 +23,9 @@ def weight(text: bytes, most: int) -> int:
     The common case is a long string with escapes in it: its pieces are only searched, for quotes and for backslashes.
     """
     data = np.frombuffer(text, np.uint8)
-    total, inside, escaped = 0, False, False
+    total, inside, escaped, turns = 0, False, False, GivesWay()
     for start in range(0, len(data), PIECE_BYTES):
+        turns.between()
         piece, end = data[start : start + PIECE_BYTES], start + PIECE_BYTES
         slashes = int(np.count_nonzero(piece == BACKSLASH)) if text.find(b"\\", start, end) >= 0 else 0
         if text.find(b'"', start, end) < 0:

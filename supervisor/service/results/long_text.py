@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from actors.kit.decoding import GivesWay
 from actors.protocol.wire import json
 from actors.protocol.wire.scales import weight
 from actors.protocol.wire.weight import MAX_WEIGHT
@@ -66,14 +67,15 @@ class LongText(msgspec.Struct, frozen=True, eq=False):
     def lines_with(self, words: str, first: int, last: int) -> Iterator[int]:
         """Yield the numbers of the lines that have these words; of ASCII letters the case does not matter."""
         sought = re.compile(re.escape(words.encode()), re.IGNORECASE)
-        number, end = first, min(last, self.lines)
+        number, end, turns = first, min(last, self.lines), GivesWay()
         while number <= end:
-            until = min(end, int(np.searchsorted(self.starts, int(self.starts[number - 1]) + _PIECE)))
+            turns.between()
+            until = min(end, int(self.starts.searchsorted(np.uint32(self.starts[number - 1] + _PIECE))))
             until = max(until, number)
             piece, offset = self.between(number, until), int(self.starts[number - 1])
             seen = 0
             for match in sought.finditer(piece):
-                at = int(np.searchsorted(self.starts, offset + match.start(), side="right"))
+                at = int(self.starts.searchsorted(np.uint32(offset + match.start()), side="right"))
                 if at > seen:
                     seen = at
                     yield at
@@ -163,8 +165,10 @@ def _boundary(text: bytes, at: int) -> int:
 
 
 def _starts(text: bytes) -> Starts:
-    data = np.frombuffer(text, np.uint8)
-    pieces = [np.flatnonzero(data[at : at + _PIECE] == ord("\n")) + at + 1 for at in range(0, len(data), _PIECE)]
+    data, pieces, turns = np.frombuffer(text, np.uint8), list[npt.NDArray[np.int64]](), GivesWay()
+    for at in range(0, len(data), _PIECE):
+        turns.between()
+        pieces.append(np.flatnonzero(data[at : at + _PIECE] == ord("\n")) + at + 1)
     starts = np.concatenate([[0], *pieces]).astype(np.uint32)
     starts = starts[starts < len(text)]
     ends = np.append(starts[1:], len(text))
