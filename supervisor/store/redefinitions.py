@@ -1,12 +1,12 @@
 """Definitions of tools that were replaced: noticed when a server's lists are saved, also across restarts.
 
 Only what changed is kept: the newest definition is in the catalogue. Whether two of them say something else is found
-out by the thread that writes.
+out by the thread that writes; the loop looks which tools are other objects, as one that did not change is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from supervisor.store import Store
 from supervisor.store.records import MAX_DEFINITION_BYTES
 
 GONE: Final = b"null"
-"""In the place of a definition: the tool was not offered any more."""
+"""In the place of a definition: the tool is not offered any more."""
 
 
 class Redefinitions:
@@ -36,23 +36,25 @@ class Redefinitions:
         before, self._last[server] = self._last.get(server, ()), offer.tools
         if before is offer.tools:
             return
-        for earlier, now in _redefinitions(before, offer):
+        same = {*map(id, offer.tools)}
+        others = [tool for tool in before if id(tool) not in same]
+        if others:
             self._turn += 1
-            kept = bytes(earlier.definition) if len(earlier.definition) <= MAX_DEFINITION_BYTES else b""
-            changed = partial(differs, bytes(earlier.definition), now)
-            self._store.replace_definition(server, earlier.name, kept, changed, self._turn)
+            size = sum(len(tool.definition) for tool in others)
+            self._store.replace_definitions(server, partial(_redefined, others, offer), size, self._turn)
 
     def forget(self, server: str) -> None:
         self._last.pop(server, None)
         self._store.forget_definitions(server)
 
 
-def _redefinitions(before: tuple[Tool, ...], offer: Offer) -> Iterator[tuple[Tool, bytes]]:
-    """Yield each tool that is another one now, or gone, and its definition now."""
+def _redefined(others: Sequence[Tool], offer: Offer) -> Iterator[tuple[str, bytes]]:
+    """Yield the name of each tool that says something else now, or is gone, and its definition before."""
     tools = {tool.name: tool for tool in offer.tools}
-    for earlier in before:
-        now = tools.get(earlier.name)
-        if now is None and not offer.partial:
-            yield earlier, GONE
-        elif now is not None and now is not earlier and now.definition != earlier.definition:
-            yield earlier, bytes(now.definition)
+    for earlier in others:
+        before, tool = bytes(earlier.definition), tools.get(earlier.name)
+        if tool is None and offer.partial:
+            continue
+        now = GONE if tool is None else bytes(tool.definition)
+        if now != before and differs(before, now):
+            yield earlier.name, before if len(before) <= MAX_DEFINITION_BYTES else b""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +35,7 @@ from supervisor.store.records import (
     ToolUsage,
 )
 from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S
-from supervisor.store.writes import MAX_KEYS, RECORD, Payload
+from supervisor.store.writes import MAX_KEYS, RECORD, Later, Payload, Statement
 
 MAX_BATCHES: Final = 4096
 """Batches of calls that wait for the disk, at most; the oldest give way."""
@@ -44,7 +44,7 @@ _FORGET_VECTORS = (
 )
 _REPLACE = (
     "INSERT INTO definitions SELECT ?, ?,"
-    " coalesce((SELECT max(number) FROM definitions WHERE server = ? AND tool = ?), 0) + 1, ?, ? WHERE ?"
+    " coalesce((SELECT max(number) FROM definitions WHERE server = ? AND tool = ?), 0) + 1, ?, ?"
 )
 _FORGET_REPLACED = (
     "DELETE FROM definitions WHERE server = ? AND tool = ? AND number <="
@@ -106,15 +106,23 @@ class Store(EventTable):
         values = (SEPARATOR, encode([*servers]).decode(), self._clock() - LAUNCH_KEPT_S)
         self._put(("launches",), (_KEEP_LAUNCHES, values))
 
-    def replace_definition(self, server: str, tool: str, before: bytes, differs: Callable[[], bool], turn: int) -> None:
-        """Keep what a tool was defined as until now, if `differs`, which is asked by the writer, says so.
+    def replace_definitions(
+        self, server: str, replaced: Callable[[], Iterable[tuple[str, bytes]]], size: int, turn: int
+    ) -> None:
+        """Keep what tools were defined as until now: names and definitions, which the writer asks for one by one.
 
-        Of those that wait to be saved, the one of the same `turn` gives way.
+        `size`: the bytes that nobody else holds until then. Of those that wait to be saved, the one of the same `turn`
+        gives way.
         """
-        values = (server, tool, server, tool, self._clock(), before, lambda: int(differs()))
-        key = ("definition", server, tool, str(turn % MAX_REPLACED))
+        now = self._clock()
+
+        def make() -> Iterator[Statement]:
+            for tool, before in replaced():
+                yield _REPLACE, (server, tool, server, tool, now, before)
+                yield _FORGET_REPLACED, (server, tool, server, tool, MAX_REPLACED)
+
         trim = (_TRIM_DEFINITIONS, (server, server, MAX_REPLACED_BYTES))
-        self._put(key, (_REPLACE, values), (_FORGET_REPLACED, (server, tool, server, tool, MAX_REPLACED)), trim)
+        self._put(("replaced", server, str(turn % MAX_REPLACED)), trim, later=Later(make, size))
 
     async def load_definitions(self, server: str, tool: str) -> list[ReplacedDefinition]:
         """Return what a tool was defined as before, the oldest first."""

@@ -18,7 +18,7 @@ import trio
 from actors.kit import Conditions, Pauses
 from supervisor.store.database import MAX_PAUSE_S, Database, Disk, Outage
 from supervisor.store.records import StoreStatus, ToolUsage
-from supervisor.store.writes import Key, Statement, Write, WriteQueue
+from supervisor.store.writes import Key, Later, Statement, Write, WriteQueue
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -98,12 +98,14 @@ class WriteBehind:
         """Wait until what was saved so far is on disk, at most a moment, and not at all while the disk fails us."""
         return self.state == "ok" and await self.flush(KEEP_S)
 
-    def _put(self, key: Key, *statements: Statement, usage: ToolUsage | None = None) -> bool:
+    def _put(
+        self, key: Key, *statements: Statement, usage: ToolUsage | None = None, later: Later | None = None
+    ) -> bool:
         """Save by some statements, in the place of what waits under the same key, or by adding to it; see `Write`.
 
         False if that is lost.
         """
-        if self._closed or not self._queue.put(Write(key, statements, usage)):
+        if self._closed or not self._queue.put(Write(key, statements, usage, later=later)):
             self._lost_writes += 1
             self._disk.fail("the store is closed" if self._closed else "too many writes wait for the disk")
             return False

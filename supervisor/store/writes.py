@@ -8,7 +8,7 @@ Records of the audit have a key each, and a bound of their own: no record is los
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from typing import Any
 
@@ -31,6 +31,17 @@ Payload = bytes | Callable[[], bytes]
 Statement = tuple[str, tuple[Any, ...]]
 """SQL and its values, any of which may be a `Payload`."""
 
+
+class Later(msgspec.Struct, frozen=True):
+    """Statements that are made on the thread that writes, one by one, as often as the write is tried.
+
+    `size`: the bytes that nobody else holds meanwhile.
+    """
+
+    make: Callable[[], Iterable[Statement]]
+    size: int
+
+
 _ADD_USAGE = (
     "INSERT INTO tool_usage (principal, server, tool, calls, failures, total_ms, waited_ms)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -42,6 +53,7 @@ _ADD_USAGE = (
 
 class Write(msgspec.Struct, frozen=True):
     """What is to be saved together, in the place of an older write of the same key; `usage` is added to it instead.
+    What there is `later` goes before the rest.
 
     `tried`: it has failed before.
     """
@@ -50,6 +62,7 @@ class Write(msgspec.Struct, frozen=True):
     _statements: tuple[Statement, ...] = ()
     usage: ToolUsage | None = None
     tried: bool = False
+    later: Later | None = None
 
     @property
     def is_record(self) -> bool:
@@ -62,11 +75,14 @@ class Write(msgspec.Struct, frozen=True):
         if self.is_record:
             return 0
         values = chain.from_iterable(values for _, values in self._statements)
-        return sum(len(value) for value in values if isinstance(value, bytes | str))
+        size = sum(len(value) for value in values if isinstance(value, bytes | str))
+        return size if self.later is None else size + self.later.size
 
     @property
-    def statements(self) -> tuple[Statement, ...]:
-        return self._statements if self.usage is None else ((_ADD_USAGE, astuple(self.usage)),)
+    def statements(self) -> Iterable[Statement]:
+        if self.usage is not None:
+            return ((_ADD_USAGE, astuple(self.usage)),)
+        return self._statements if self.later is None else chain(self.later.make(), self._statements)
 
 
 class WriteQueue:

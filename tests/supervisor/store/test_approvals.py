@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,6 @@ async def test_the_newest_definition_that_was_approved_is_shown_beside_the_prese
         await approvals.read(["s"])
         approvals.pinning.judge("s", OFFER)
         for turn, earlier in enumerate((OLD, NEW)):
-            store.replace_definition("s", "a", bytes(earlier.definition), lambda: True, turn)
+            store.replace_definitions("s", partial(iter, [("a", bytes(earlier.definition))]), 0, turn)
         assert await approvals.find_base("s", NEW) == bytes(OLD.definition)
         assert await approvals.find_base("t", NEW) is None
