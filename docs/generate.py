@@ -8,12 +8,14 @@ cannot part.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -32,7 +34,9 @@ from docs.goals import goal_list
 from docs.metrics import metric_list
 from docs.routes import dashboard_list, route_list
 from supervisor.cli import GROUPS
+from supervisor.clients.doors import Offered, choose
 from supervisor.config.clients.client import Machine
+from supervisor.config.clients.facts import Fact, Facts
 from supervisor.config.clients.table import CLIENTS
 from supervisor.fleet.errors import EngineAway, LeaseEnded, NodeAway
 from supervisor.identity.audit import ACTIONS
@@ -63,6 +67,19 @@ CASES = {
 }
 """The pages that have the catalogue of faults, and the letters on each."""
 
+MANY = Offered(tools=1_000, tokens=100_000, servers=(), meta_tokens=350)
+"""What a daemon has for whose clients the pages name a door."""
+SEARCHES = {
+    "always": "searches tools itself",
+    "many": "searches tools itself once there are many",
+    "never": "sends its model all tools",
+}
+SIDE_BY_SIDE = {
+    "all": "runs calls of one turn side by side",
+    "read-only": "runs calls of one turn side by side if the tool says that it only reads",
+    "none": "has its model make one call at a time",
+}
+
 
 @cache
 def parts() -> Mapping[str, Mapping[str, str]]:
@@ -89,7 +106,7 @@ def parts() -> Mapping[str, Mapping[str, str]]:
         "docs/reference/event-kinds.md": {"kinds": event_list()},
         "docs/reference/metrics.md": {"metrics": metric_list()},
         **{f"docs/reference/{page}.md": {name: settings[name] for name in names} for page, names in SETTINGS.items()},
-        "docs/start/clients.md": {"clients": client_list()},
+        "docs/start/clients.md": {"clients": client_list(), "client-facts": fact_list()},
         "docs/background/comparison.md": {"faults": fault_table()},
         "docs/background/reliability.md": {"case-counts": case_counts(), "goals": goal_list()},
         **{
@@ -210,8 +227,39 @@ def client_list() -> str:
         moved = f", or where {' or '.join(variables)} says" if variables else ""
         way = "" if client.remote else ", over stdio"
         place = f"`{client.places(linux)[-1]}`{moved}"
-        items.append(bullet(f"`{client.name}`: {client.title}{way}, in {place}. {client.afterwards}"))
+        door = choose(client.facts, MANY).door
+        items.append(bullet(f"`{client.name}`: {client.title}{way}, in {place}. Door: `{door}`. {client.afterwards}"))
     return "\n".join(items)
+
+
+def fact_list() -> str:
+    """Return what is known of how each client treats tools, with where it is from, last those of which nothing is."""
+    told = [(client.title, [*facts_of(client.facts)]) for client in CLIENTS]
+    silent = [title for title, facts in told if not facts]
+    items = [bullet(f"**{title}:** {'; '.join(facts)}.") for title, facts in told if facts]
+    return "\n".join([*items, bullet(f"**{', '.join(silent)}:** nothing is known.")])
+
+
+def facts_of(facts: Facts) -> Iterator[str]:
+    """Yield each fact that is known, in words."""
+    if (fact := facts.searches) is not None:
+        yield f"{SEARCHES[fact.value]} ({source(fact)})"
+    if (hint := facts.heeds_hint) is not None:
+        yield f"{'heeds' if hint.value else 'does not heed'} our hint to keep the four loaded ({source(hint)})"
+    if (kept := facts.keeps_loaded) is not None:
+        written = json.dumps(kept.value).strip("{}")
+        yield f"keeps the tools of an entry with `{written}` loaded ({source(kept)})"
+    if (calls := facts.side_by_side) is not None:
+        yield f"{SIDE_BY_SIDE[calls.value]} ({source(calls)})"
+    if (changes := facts.heeds_changes) is not None:
+        yield f"{'reads' if changes.value else 'does not read'} a list again that has changed ({source(changes)})"
+    if (limit := facts.limit) is not None:
+        yield f"takes {limit.value.tools} tools, more are {limit.value.above} ({source(limit)})"
+
+
+def source(fact: Fact[Any]) -> str:
+    """Return where a fact is from: a link, or which version was seen."""
+    return f"[source]({fact.source})" if fact.source.startswith("https://") else f"seen with {fact.source}"
 
 
 def main() -> None:

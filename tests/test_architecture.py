@@ -122,6 +122,7 @@ PURE = (
     "supervisor.fleet.records",
     "supervisor.clients.connecting",
     "supervisor.clients.documents",
+    "supervisor.clients.doors",
     "supervisor.clients.entries",
     "supervisor.clients.imports",
     "supervisor.clients.merging",

@@ -7,9 +7,13 @@ from typing import Any
 
 from actors.errors import ConfigError
 from supervisor.clients.documents import Edit, edit, read_servers
+from supervisor.clients.doors import Door, door_of
 from supervisor.clients.own import PROGRAM, is_own
 from supervisor.clients.secret_values import mask_entry
 from supervisor.config.clients.client import ClientProgram
+
+Entries = Mapping[str, dict[str, Any]]
+"""Entries of us by name."""
 
 
 def own_names(servers: Mapping[str, Any], listens: Collection[str]) -> list[str]:
@@ -17,47 +21,66 @@ def own_names(servers: Mapping[str, Any], listens: Collection[str]) -> list[str]
     return [name for name, members in servers.items() if is_own(members, listens)]
 
 
-def edit_to_connect(
-    client: ClientProgram, servers: Mapping[str, Any], name: str, entry: dict[str, Any], listens: Collection[str]
-) -> Edit | None:
-    """Return what adds us, None if we are there as we would be written. Raises `ConfigError` for a name that is taken.
+def edits_to_connect(
+    client: ClientProgram, servers: Mapping[str, Any], entries: Entries, listens: Collection[str], gone: Collection[str]
+) -> list[Edit]:
+    """Return what has `entries` be there in place of those that are `gone`, none if all is as it would be written.
 
-    An entry with our usual name is ours, also if it leads to where we once were.
-    """
-    if servers.get(name) == entry:
-        return None
-    if name in servers and name != PROGRAM and name not in own_names(servers, listens):
-        raise ConfigError(f'another server is called "{name}" there', hint="choose a name for us with --name")
-    return Edit(where=(*client.servers, name), entry=entry, shown=mask_entry(entry))
-
-
-def edit_to_undo(client: ClientProgram, servers: Mapping[str, Any], name: str, listens: Collection[str]) -> Edit | None:
-    """Return what takes us out, None if we are not there: the entry of that name if it is ours, else the one that is.
-
-    Raises `ConfigError` where several are ours, and none has that name.
+    An entry with our usual name is ours, also if it leads to where we once were. Raises `ConfigError` for a name that
+    is taken.
     """
     own = own_names(servers, listens)
-    if name in servers and (name in own or name == PROGRAM):
-        own = [name]
-    if len(own) > 1:
-        names = ", ".join(own)
-        raise ConfigError(f"several entries lead here: {names}", hint="say which one with --name")
-    return Edit(where=(*client.servers, own[0])) if own else None
+    taken = [name for name in entries if name in servers and name != PROGRAM and name not in own]
+    if taken:
+        names = ", ".join(f'"{name}"' for name in taken)
+        raise ConfigError(f"another server is called {names} there", hint="choose a name for us with --name")
+    new = {name: entry for name, entry in entries.items() if servers.get(name) != entry}
+    return [
+        *(Edit(where=(*client.servers, name)) for name in gone),
+        *(Edit(where=(*client.servers, name), entry=entry, shown=mask_entry(entry)) for name, entry in new.items()),
+    ]
 
 
-def restore(
-    client: ClientProgram, text: str, backups: Iterable[str | None], undo: Edit, entry: dict[str, Any]
-) -> str | None:
+def replaced(
+    servers: Mapping[str, Any], entries: Entries, listens: Collection[str], door: Door, main: str
+) -> list[str]:
+    """Return which entries of ours go when `entries` come, those of a `door`, as another choice of door wrote them.
+
+    Single servers come for the entry `main`, and for single servers that are there no more. Any other door comes for
+    single servers where they are all that leads to us: beside an entry for all, somebody wanted them.
+    """
+    own = {name: door_of(servers[name], listens) for name in own_names(servers, listens)}
+    single = [name for name, each in own.items() if each == "servers"]
+    if door == "servers":
+        single.append(main)
+    elif len(single) < max(2, len(own)):
+        single = []
+    return [name for name in own if name in single and name not in entries]
+
+
+def edits_to_undo(client: ClientProgram, servers: Mapping[str, Any], name: str, listens: Collection[str]) -> list[Edit]:
+    """Return what takes us out, none if we are not there: the entry of that name if it is ours, without a name all.
+
+    An entry with our usual name is ours also if it leads elsewhere, where nothing else is.
+    """
+    own = own_names(servers, listens)
+    if PROGRAM in servers and (name == PROGRAM or not own):
+        own = [*own, PROGRAM]
+    return [Edit(where=(*client.servers, each)) for each in servers if each in own and name in ("", each)]
+
+
+def restore(client: ClientProgram, text: str, backups: Iterable[str | None], entries: Entries) -> str | None:
     """Return what the file held before us, if it is as we left it: None for no file. Else what is left without us.
 
-    `backups` are the copies of which one was made then, None for no file; `entry` is ours as it stands there.
+    `backups` are the copies of which one was made then, None for no file; `entries` are ours as they stand there.
     """
-    connected = Edit(where=undo.where, entry=entry)
+    places = {(*client.servers, name): entry for name, entry in entries.items()}
+    connected = [Edit(where=where, entry=entry) for where, entry in places.items()]
     for backup in backups:
         try:
-            had_us = undo.where[-1] in read_servers(client.format, backup or "", client.servers, "")
-            if not had_us and edit(client.format, backup or "", [connected], "") == text:
+            before = read_servers(client.format, backup or "", client.servers, "")
+            if entries.keys().isdisjoint(before) and edit(client.format, backup or "", connected, "") == text:
                 return backup
         except ConfigError:
             pass  # it cannot be what the file held then
-    return edit(client.format, text, [undo], "")
+    return edit(client.format, text, [Edit(where=where) for where in places], "")

@@ -14,26 +14,39 @@ STDIO: Final = "stdio"
 """Our command for clients that start a program."""
 
 
-def own_entry(client: ClientProgram, url: str, program: Sequence[str]) -> dict[str, Any]:
-    """Return the entry of us at `url`; `program` is our own command line, for a client that only starts programs."""
+def own_entry(
+    client: ClientProgram, url: str, program: Sequence[str], more: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the entry of us at `url`; `program` is our own command line, for a client that only starts programs.
+
+    `more`: what it has besides.
+    """
     if client.remote is None:
         command, *args = program
-        return {"command": command, "args": args}
-    return {
+        return {"command": command, "args": args, **(more or {})}
+    entry: dict[str, Any] = {
         key: url if value == URL else value if isinstance(value, str) else list(value)
         for key, value in client.remote.items()
     }
+    return {**entry, **(more or {})}
 
 
 def is_own(members: object, listens: Collection[str]) -> bool:
     """Say whether an entry of any client leads to us: to one of the addresses `host:port`, or by our own program."""
-    texts = list(_texts(members))
-    if any(leads_to(text, listen, doors_only=key not in _ADDRESSES) for key, text in texts for listen in listens):
+    if address_in(members, listens) is not None:
         return True
-    words = [text for key, text in texts if key in ("command", "args", "cmd", "path")]
+    words = [text for key, text in _texts(members) if key in ("command", "args", "cmd", "path")]
     before = words[: words.index(STDIO)] if STDIO in words else []
     names = {PurePath(word.replace("\\", "/").partition("@")[0]).stem for word in before}
     return not names.isdisjoint({PROGRAM, "supervisor"})
+
+
+def address_in(members: object, listens: Collection[str]) -> str | None:
+    """Return the address in an entry that leads to one of `host:port`, None if none does."""
+    for key, text in _texts(members):
+        if any(leads_to(text, listen, doors_only=key not in _ADDRESSES) for listen in listens):
+            return text
+    return None
 
 
 _ADDRESSES: Final = frozenset({"url", "serverUrl", "httpUrl", "uri"})

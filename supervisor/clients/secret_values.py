@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 from actors.transport.mask import Mask
 from actors.transport.redaction import HIDDEN, without_secrets
+from supervisor.clients.doors import BY_EFFECT, EXECUTE
 from supervisor.config.syntax.expand import has_reference, pieces
 
 _NAMED: Final = ("env", "headers")
@@ -90,7 +91,12 @@ def _parts(url: object) -> list[str]:
     except ValueError:
         return ["unreadable"]
     user = ["user"] if "@" in address.netloc and _is_secret(address.netloc.rpartition("@")[0]) else []
-    return user + [f"?{name}" for name, value in parse_qsl(address.query) if _is_secret(value)]
+    return user + [f"?{name}" for name, value in parse_qsl(address.query) if _is_hidden(name, value)]
+
+
+def _is_hidden(name: str, value: str) -> bool:
+    """Say whether the value of a parameter of an address is a secret; which door of ours it is, is none."""
+    return _is_secret(value) and (name, value) != (EXECUTE, BY_EFFECT)
 
 
 def _mask_url(url: str) -> str:
@@ -100,7 +106,7 @@ def _mask_url(url: str) -> str:
         return HIDDEN
     user, at, host = address.netloc.rpartition("@")
     query = "&".join(
-        f"{quote(name)}={value if has_reference(value) else HIDDEN}" for name, value in parse_qsl(address.query)
+        f"{quote(name)}={HIDDEN if _is_hidden(name, value) else value}" for name, value in parse_qsl(address.query)
     )
     netloc = f"{HIDDEN if _is_secret(user) else user}{at}{host}"
     return urlunsplit((address.scheme, netloc, address.path, query, address.fragment))

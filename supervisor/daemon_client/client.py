@@ -76,6 +76,16 @@ class DaemonClient(DaemonRequests):
         given = {name: value for name, value in (parameters or {}).items() if value is not None}
         return self._object(await self._ask("GET", path, PAGE_TIMEOUT_S, params=given), needs)
 
+    async def tools(self, door: str) -> set[str]:
+        """Return the names of the tools at a door, such as `/mcp/all`, of the first page. Raises as `page` does."""
+        headers = {"content-type": "application/json", "accept": "application/json", VERSION: LATEST_LEGACY}
+        body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        answer = self._object(await self._ask("POST", door, PAGE_TIMEOUT_S, headers, content=body), "result")
+        try:
+            return {tool["name"] for tool in answer["result"]["tools"]}
+        except (KeyError, TypeError):
+            raise DaemonUnreachable(self._url, NOT_OURS) from None
+
     async def order(self, server: str, order: str, deadline_s: float) -> dict[str, Any]:
         path, given = f"/api/servers/{quote(server, safe='')}/{order}", {"deadline_s": deadline_s}
         return self._object(await self._ask("POST", path, deadline_s + PAGE_TIMEOUT_S, params=given), "message")

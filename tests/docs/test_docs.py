@@ -261,7 +261,8 @@ def test_every_command_is_on_one_page_with_all_its_options() -> None:
 
 def test_what_a_help_text_shows_for_the_shell_is_a_block_of_it() -> None:
     text = full_help("clients")
-    assert "\n\n```sh\nmcpvisor connect cursor\nmcpvisor connect cursor --undo\n```\n\n" in text
+    lines = "mcpvisor connect cursor\nmcpvisor connect cursor --door four\nmcpvisor connect cursor --undo"
+    assert f"\n\n```sh\n{lines}\n```\n\n" in text
     assert "- **`-y, --yes`**: Write without asking." in text
     assert "(default `20`, 1 to 1000)" in full_help("tools")
 

@@ -15,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,9 @@ import msgspec
 import pytest
 import trio
 
+from docs.generate import MANY
+from supervisor.clients.doors import address, choose, keeps_loaded
+from supervisor.clients.own import own_entry
 from supervisor.config.clients.table import CLIENTS
 from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, ROOT, STAND_IN, Daemon, end, log_of
@@ -234,6 +238,23 @@ def test_the_entries_by_hand_name_the_address_of_the_daemon() -> None:
     for name, blocks in written.items():
         for kind, text in blocks:
             assert leads_to_the_daemon(f"`{' '.join(text.split())}`" if kind == "json" else text), name
+
+
+def test_the_entries_by_hand_are_those_that_connect_would_write() -> None:
+    page = (ROOT / "docs" / "start" / "clients-by-hand.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
+    shown = [client for client in CLIENTS if client.title in sections]
+    assert len(shown) == 7
+    for client in shown:
+        door = choose(client.facts, MANY).door
+        url = address("http://127.0.0.1:3001/mcp", door)
+        entry = own_entry(client, url, ["mcpvisor", "stdio"], keeps_loaded(client.facts, door))
+        blocks = dict(re.findall(r"```(\w+)\n(.*?)```", sections[client.title], re.DOTALL))
+        document = tomllib.loads(blocks["toml"]) if client.format == "toml" else msgspec.json.decode(blocks["json"])
+        (key,) = client.servers
+        assert document == {key: {"mcpvisor": entry}}, client.name
+        if client.command:
+            assert url in blocks.get("sh", url), client.name
 
 
 def leads_to_the_daemon(text: str) -> bool:

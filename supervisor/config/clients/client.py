@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from supervisor.config.clients.facts import Facts
 from supervisor.config.clients.keys import ClientKey
 
 URL = "URL"
@@ -82,6 +83,8 @@ class ClientProgram(msgspec.Struct, frozen=True, kw_only=True):
     """What it needs until it has us."""
     rules: str = ""
     """What its rules call a tool; those of servers that move here match nothing any more."""
+    facts: Facts = Facts()
+    """How it treats the tools of a server; by that `connect` chooses a door."""
     source: str
     """Where its own page says which keys it has."""
     keys: tuple[ClientKey, ...]

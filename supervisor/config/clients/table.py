@@ -1,8 +1,9 @@
 """The clients, a row each: where it keeps its servers, and what the keys mean that it writes. Pure.
 
-Sources are their documentation (`source`) and source up to November 2026; none was run for this. Everything that reads
-an entry of a client works by these rows: `run` and `check`, `import`, and the reference. So no key that a client
-documents can refuse an entry: it has a meaning here, or it is named as one that has none.
+Sources are their documentation (`source`) and source up to November 2026. Each of the `facts` has its own; the client
+was run only where that is a version. Everything that reads an entry of a client works by these rows: `run` and `check`,
+`import`, and the reference. So no key that a client documents can refuse an entry: it has a meaning here, or it is
+named as one that has none.
 
 `type` is always written where a client knows it: an address alone means HTTP+SSE to some, an error to others.
 """
@@ -16,6 +17,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from supervisor.config.clients.client import URL, ClientProgram
+from supervisor.config.clients.facts import Fact, Facts, Limit
 from supervisor.config.clients.keys import (
     MS,
     PROGRAM,
@@ -54,6 +56,9 @@ _GEMINI: Final = (
     *label("Which extension brought the entry.", "extension", "extensionName"),
 )
 
+_VSCODE_SOURCE: Final = "https://github.com/microsoft/vscode/blob/main"
+_QWEN_SOURCE: Final = "https://github.com/QwenLM/qwen-code/blob/main/packages/core/src/tools"
+
 _VSCODE: Final = ClientProgram(
     name="vscode",
     title="VS Code",
@@ -65,6 +70,14 @@ _VSCODE: Final = ClientProgram(
     variables="${env:X}",
     command="""code --add-mcp '{{"name": "{name}", "type": "http", "url": "{url}"}}'""",
     afterwards="It asks whether you trust the server when it starts it. Profiles have files of their own.",
+    facts=Facts(
+        # With models that can search; with others it groups tools.
+        searches=Fact("always", "https://github.com/microsoft/vscode-docs/pull/9695"),
+        limit=Fact(
+            Limit(128, "grouped"),
+            f"{_VSCODE_SOURCE}/extensions/copilot/src/extension/tools/common/virtualTools/virtualToolsConstants.ts",
+        ),
+    ),
     source="https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
     keys=(
         *USUAL,  # a variable that is null is taken out of the environment
@@ -91,6 +104,13 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         rewrites=True,
         afterwards="Start a new session, and look with /mcp. What .mcp.json of a project has must be approved there.",
         rules="mcp__SERVER__TOOL in permissions",
+        facts=Facts(
+            searches=Fact("always", "2.1.332"),
+            heeds_hint=Fact(True, "2.1.332"),
+            keeps_loaded=Fact({"alwaysLoad": True}, "2.1.332"),
+            side_by_side=Fact("read-only", "2.1.332"),
+            heeds_changes=Fact(True, "https://github.com/anthropics/claude-code/issues/66084"),
+        ),
         source="https://code.claude.com/docs/en/mcp",
         keys=(
             *USUAL,
@@ -127,6 +147,7 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         variables="${env:X}",
         afterwards="It reads the file by itself; the server is switched on in Settings, MCP.",
         rules="SERVER:TOOL in its allowlist",
+        facts=Facts(searches=Fact("always", "https://cursor.com/blog/dynamic-context-discovery")),
         source="https://cursor.com/docs/context/mcp",
         keys=(
             *USUAL,
@@ -152,6 +173,7 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         remote={"serverUrl": URL},
         variables="${env:X}",
         afterwards="Press Refresh in its list of MCP servers.",
+        facts=Facts(limit=Fact(Limit(100, "left out"), "https://docs.windsurf.com/windsurf/cascade/mcp")),
         source="https://docs.windsurf.com/windsurf/cascade/mcp",
         keys=(
             *PROGRAM,
@@ -194,6 +216,10 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         command="cline mcp install {name} --transport http {url} --yes",
         rewrites=True,
         afterwards="It reads the file by itself.",
+        facts=Facts(
+            side_by_side=Fact("none", "https://github.com/cline/cline/pull/8331"),
+            heeds_changes=Fact(True, "https://github.com/cline/cline/blob/main/src/services/mcp/McpHub.ts"),
+        ),
         source="https://docs.cline.bot/mcp/configuring-mcp-servers",
         keys=(
             *USUAL,
@@ -226,6 +252,13 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         remote={"url": URL},
         afterwards="It reads the file by itself.",
         rules="mcp:SERVER:TOOL in agent.tool_permissions",
+        facts=Facts(
+            searches=Fact(
+                "never",
+                "https://github.com/zed-industries/zed/blob/main/crates/agent/src/tools/context_server_registry.rs",
+            ),
+            heeds_changes=Fact(True, "https://zed.dev/docs/ai/mcp"),
+        ),
         source="https://zed.dev/docs/ai/mcp",
         keys=(  # `env` and `timeout` may be null
             *PROGRAM,
@@ -248,6 +281,11 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         servers=("mcp_servers",),
         remote={"url": URL},
         command="codex mcp add {name} --url {url}",
+        facts=Facts(
+            searches=Fact("always", "0.171.0"),
+            side_by_side=Fact("read-only", "https://github.com/openai/codex/pull/23750"),
+            heeds_changes=Fact(False, "https://github.com/openai/codex/issues/33266"),
+        ),
         source="https://developers.openai.com/codex/mcp",
         keys=(
             *PROGRAM,
@@ -284,6 +322,10 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         variables="$X",
         command="gemini mcp add --scope user --transport http {name} {url}",
         afterwards="Restart it. Where mcp.allowed is set in its settings, it has to name the server, too.",
+        facts=Facts(
+            side_by_side=Fact("all", "https://github.com/google-gemini/gemini-cli/pull/21933"),
+            heeds_changes=Fact(True, "https://github.com/google-gemini/gemini-cli/pull/14375"),
+        ),
         source="https://geminicli.com/docs/tools/mcp-server",
         keys=_GEMINI,
     ),
@@ -297,6 +339,9 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         variables="${env:X}",
         rewrites=True,
         afterwards="It reads the file by itself.",
+        facts=Facts(
+            limit=Fact(Limit(60, "warned of"), "https://github.com/RooCodeInc/Roo-Code/issues/11616"),
+        ),
         source="https://docs.roocode.com/features/mcp/using-mcp-in-roo",
         keys=(
             *USUAL,
@@ -317,10 +362,17 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         bare_url="sse",
         variables="$X",
         command="qwen mcp add --scope user --transport http {name} {url}",
+        facts=Facts(
+            searches=Fact("always", f"{_QWEN_SOURCE}/mcp-tool.ts"),
+            heeds_hint=Fact(False, f"{_QWEN_SOURCE}/mcp-client.ts"),
+            keeps_loaded=Fact({"alwaysLoadTools": True}, f"{_QWEN_SOURCE}/mcp-client.ts"),
+            side_by_side=Fact("read-only", f"{_QWEN_SOURCE}/mcp-tool.ts"),
+        ),
         source="https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp",
         keys=(
             *_GEMINI,
             *unused("`start_timeout_s` and `discovery_timeout_s` say how long that may take.", "discoveryTimeoutMs"),
+            *unused("All tools are found by search; `/mcp/all` lists them.", "alwaysLoadTools"),
         ),
     ),
     ClientProgram(
@@ -333,6 +385,10 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         remote={"type": "remote", "url": URL},
         variables="{env:X}",
         rules="SERVER_TOOL in tools and permission",
+        facts=Facts(
+            searches=Fact("never", "https://opencode.ai/docs/mcp-servers"),
+            heeds_changes=Fact(True, "https://github.com/anomalyco/opencode/pull/5913"),
+        ),
         source="https://opencode.ai/docs/mcp-servers",
         keys=(
             *ours("command", "cwd", "disabled"),
@@ -360,6 +416,8 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         remote={"url": URL},
         variables="${X}",
         afterwards="It reads the file by itself.",
+        # Unless it is switched on, by `toolSearch.enabled`.
+        facts=Facts(searches=Fact("never", "https://kiro.dev/docs/cli/mcp/tool-search")),
         source="https://kiro.dev/docs/mcp/configuration",
         keys=(
             *USUAL,
@@ -380,6 +438,14 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         project=(".mcp.json",),
         remote={"type": "http", "url": URL, "tools": ("*",)},
         variables="$X",
+        facts=Facts(
+            # From about 30 on, with models that can search.
+            searches=Fact("many", "https://docs.github.com/en/copilot/concepts/agents/copilot-cli/tool-search"),
+            keeps_loaded=Fact(
+                {"deferTools": "never"}, "https://docs.github.com/en/copilot/concepts/agents/copilot-cli/tool-search"
+            ),
+            heeds_changes=Fact(True, "https://github.com/github/copilot-cli/issues/3125"),
+        ),
         source="https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers",
         keys=(
             *USUAL,
@@ -421,6 +487,7 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         files=("~/.warp/.mcp.json",),
         project=(".warp/.mcp.json",),
         remote={"url": URL},
+        facts=Facts(searches=Fact("always", "https://www.warp.dev/blog/mcp-search-subagent")),
         source="https://docs.warp.dev/knowledge-and-collaboration/mcp",
         keys=(
             *PROGRAM,
@@ -438,6 +505,14 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         servers=("mcp",),
         remote={"type": "http", "url": URL},
         variables="$X",
+        facts=Facts(
+            searches=Fact(
+                "never", "https://github.com/charmbracelet/crush/blob/main/internal/agent/tools/mcp-tools.go"
+            ),
+            heeds_changes=Fact(
+                True, "https://github.com/charmbracelet/crush/blob/main/internal/agent/tools/mcp/init.go"
+            ),
+        ),
         source="https://github.com/charmbracelet/crush#mcps",
         keys=(
             *USUAL,
@@ -455,6 +530,8 @@ CLIENTS: Final[tuple[ClientProgram, ...]] = (
         project=(".amp/settings.jsonc", ".amp/settings.json"),
         servers=("amp.mcpServers",),
         remote={"url": URL},
+        # But for the servers of a skill.
+        facts=Facts(searches=Fact("never", "https://ampcode.com/news/lazy-load-mcp-with-skills")),
         source="https://ampcode.com/manual#mcp",
         keys=(*PROGRAM, *REMOTE, *ours("disabled"), ClientKey("includeTools", "allow")),
     ),

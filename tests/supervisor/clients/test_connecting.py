@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ConfigError
-from supervisor.clients.connecting import edit_to_connect, edit_to_undo, own_names, restore
+from supervisor.clients.connecting import edits_to_connect, edits_to_undo, own_names, replaced, restore
 from supervisor.clients.documents import Edit, edit, read_servers
+from supervisor.clients.doors import Door
 from supervisor.clients.own import own_entry
 from tests.supervisor.clients.files import CODEX, SAMPLES, Sample
 from tests.supervisor.config.clients.test_table import BY_NAME
@@ -21,33 +22,75 @@ ENTRY = {"type": "http", "url": "http://127.0.0.1:3001/mcp"}
 CURSOR = BY_NAME["cursor"]
 
 
+US = {"mcpvisor": ENTRY}
+ALL = {"url": "http://127.0.0.1:3001/mcp/all"}
+GIT = {"url": "http://127.0.0.1:3001/mcp/servers/git"}
+TIME = {"url": "http://127.0.0.1:3001/mcp/servers/time"}
+OTHER = {"command": "x"}
+
+
 def test_a_client_is_connected_once() -> None:
-    added = edit_to_connect(CURSOR, {}, "mcpvisor", ENTRY, LISTENS)
-    assert added == Edit(where=("mcpServers", "mcpvisor"), entry=ENTRY, shown=ENTRY)
-    assert edit_to_connect(CURSOR, {"mcpvisor": ENTRY}, "mcpvisor", ENTRY, LISTENS) is None
+    added = edits_to_connect(CURSOR, {}, US, LISTENS, [])
+    assert added == [Edit(where=("mcpServers", "mcpvisor"), entry=ENTRY, shown=ENTRY)]
+    assert edits_to_connect(CURSOR, US, US, LISTENS, []) == []
+
+
+def test_of_several_entries_those_come_that_are_not_there_and_those_go_that_are_replaced() -> None:
+    both = {"git": GIT, "time": TIME}
+    edits = edits_to_connect(CURSOR, {"git": GIT, "mcpvisor": ENTRY}, both, LISTENS, ["mcpvisor"])
+    assert [(each.where[-1], each.entry) for each in edits] == [("mcpvisor", None), ("time", TIME)]
 
 
 def test_an_entry_that_leads_to_where_we_were_is_replaced() -> None:
-    old = {"url": "http://127.0.0.1:9/mcp"}
-    assert edit_to_connect(CURSOR, {"mcpvisor": old}, "mcpvisor", ENTRY, LISTENS) is not None
-    assert edit_to_connect(CURSOR, {"us": {"url": ENTRY["url"]}}, "us", ENTRY, LISTENS) is not None
+    old = {"mcpvisor": {"url": "http://127.0.0.1:9/mcp"}}
+    assert edits_to_connect(CURSOR, old, US, LISTENS, []) != []
+    assert edits_to_connect(CURSOR, {"us": {"url": ENTRY["url"]}}, {"us": ENTRY}, LISTENS, []) != []
 
 
 def test_a_name_that_another_server_has_is_refused() -> None:
     with pytest.raises(ConfigError, match='another server is called "tools" there'):
-        edit_to_connect(CURSOR, {"tools": {"command": "x"}}, "tools", ENTRY, LISTENS)
+        edits_to_connect(CURSOR, {"tools": OTHER}, {"tools": ENTRY}, LISTENS, [])
+    with pytest.raises(ConfigError, match='another server is called "git" there'):
+        edits_to_connect(CURSOR, {"git": OTHER}, {"git": GIT, "time": TIME}, LISTENS, [])
 
 
-def test_what_is_taken_out_is_ours() -> None:
-    other = {"command": "x"}
-    assert edit_to_undo(CURSOR, {"a": other}, "mcpvisor", LISTENS) is None
-    undo = edit_to_undo(CURSOR, {"a": other, "us": ENTRY}, "mcpvisor", LISTENS)
-    assert undo == Edit(where=("mcpServers", "us"))
-    undo = edit_to_undo(CURSOR, {"mcpvisor": "odd", "us": ENTRY}, "mcpvisor", LISTENS)
-    assert undo == Edit(where=("mcpServers", "mcpvisor"))
-    with pytest.raises(ConfigError, match="several entries lead here: us, we"):
-        edit_to_undo(CURSOR, {"us": ENTRY, "we": ENTRY}, "mcpvisor", LISTENS)
-    assert own_names({"us": ENTRY, "a": other, "we": ENTRY}, LISTENS) == ["us", "we"]
+@pytest.mark.parametrize(
+    ("servers", "door", "gone"),
+    [
+        ({"mcpvisor": ENTRY, "x": OTHER}, "all", []),
+        ({"mcpvisor": ENTRY, "work": ALL, "x": OTHER}, "servers", ["mcpvisor"]),
+        ({"git": GIT, "old": TIME, "x": OTHER}, "servers", ["old"]),
+        ({"git": GIT, "time": TIME, "x": OTHER}, "four", ["git", "time"]),
+        ({"git": GIT, "time": TIME, "mcpvisor": ENTRY}, "all", []),
+        ({"git": GIT, "x": OTHER}, "four", []),
+    ],
+    ids=["another-door", "to-servers", "a-server-went", "from-servers", "servers-beside-us", "one-server"],
+)
+def test_what_another_choice_of_door_wrote_goes(servers: dict[str, Any], door: Door, gone: list[str]) -> None:
+    entries = {"git": GIT} if door == "servers" else US
+    assert replaced(servers, entries, LISTENS, door, "mcpvisor") == gone
+
+
+@pytest.mark.parametrize(
+    ("servers", "name", "out"),
+    [
+        ({"a": OTHER}, "", []),
+        ({"a": OTHER, "us": ENTRY}, "", ["us"]),
+        ({"git": GIT, "a": OTHER, "time": TIME}, "", ["git", "time"]),
+        ({"mcpvisor": "odd", "us": ENTRY}, "", ["us"]),
+        ({"mcpvisor": "odd", "us": ENTRY}, "mcpvisor", ["mcpvisor"]),
+        ({"mcpvisor": "odd", "a": OTHER}, "", ["mcpvisor"]),
+        ({"us": ENTRY, "we": ENTRY}, "we", ["we"]),
+        ({"us": ENTRY, "a": OTHER}, "a", []),
+    ],
+)
+def test_what_is_taken_out_is_ours(servers: dict[str, Any], name: str, out: list[str]) -> None:
+    edits = edits_to_undo(CURSOR, servers, name, LISTENS)
+    assert edits == [Edit(where=("mcpServers", each)) for each in out]
+
+
+def test_the_entries_that_lead_to_us_are_known() -> None:
+    assert own_names({"us": ENTRY, "a": OTHER, "git": GIT}, LISTENS) == ["us", "git"]
 
 
 TEXTS = ["{}", "{ }", "{\n\n}\n", '{"other": 1}', '{"mcpServers": {}}\r\n', "", "\ufeff{}"]
@@ -57,7 +100,14 @@ TEXTS = ["{}", "{ }", "{\n\n}\n", '{"other": 1}', '{"mcpServers": {}}\r\n', "", 
 def test_a_file_that_is_as_we_left_it_gets_back_every_byte(text: str | None) -> None:
     added = Edit(where=("mcpServers", "mcpvisor"), entry=ENTRY)
     connected = edit("json", text or "", [added], "f")
-    assert restore(CURSOR, connected, [text], Edit(where=added.where), ENTRY) == text
+    assert restore(CURSOR, connected, [text], US) == text
+
+
+@pytest.mark.parametrize("text", [*TEXTS, None], ids=repr)
+def test_several_entries_leave_every_byte_as_it_was_too(text: str | None) -> None:
+    both = {"git": GIT, "time": TIME}
+    connected = edit("json", text or "", edits_to_connect(CURSOR, {}, both, LISTENS, []), "f")
+    assert restore(CURSOR, connected, [connected, text], both) == text
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.client)
@@ -67,7 +117,7 @@ def test_a_file_that_changed_since_loses_our_entry_alone(sample: Sample) -> None
     where = (*client.servers, "mcpvisor")
     later = Edit(where=(*client.servers, "later"), entry={"command": "later"})
     connected = edit(client.format, sample.text, [Edit(where=where, entry=entry), later], "f")
-    restored = restore(client, connected, [sample.text], Edit(where=where), entry)
+    restored = restore(client, connected, [sample.text], {"mcpvisor": entry})
     assert restored == edit(client.format, sample.text, [later], "f")
 
 
@@ -75,12 +125,12 @@ def test_a_copy_that_cannot_be_what_was_there_is_no_help() -> None:
     added = Edit(where=("mcpServers", "mcpvisor"), entry=ENTRY)
     connected = edit("json", '{"a": 1}', [added], "f")
     for backup in ("broken", '{"b": 1}', None):
-        after = restore(CURSOR, connected, [backup], Edit(where=added.where), ENTRY)
+        after = restore(CURSOR, connected, [backup], US)
         assert after == '{"a": 1, "mcpServers": {}}'
     codex = BY_NAME["codex"]
     text = CODEX.text + '\n[mcp_servers.mcpvisor]\nurl = "u"\n[mcp_servers.mcpvisor.tools.x]\napproval_mode = "auto"\n'
     entry = read_servers("toml", text, codex.servers, "f")["mcpvisor"]
-    assert restore(codex, text, [CODEX.text], Edit(where=("mcp_servers", "mcpvisor")), entry) == CODEX.text
+    assert restore(codex, text, [CODEX.text], {"mcpvisor": entry}) == CODEX.text
 
 
 documents = st.fixed_dictionaries({}, optional={"other": st.integers(), "mcpServers": objects})
@@ -93,6 +143,6 @@ def test_whatever_a_file_looks_like_it_gets_back_every_byte(layout: tuple[Any, s
     where = ("mcpServers", "mcpvisor")
     connected = edit("json", text, [Edit(where=where, entry=ENTRY)], "f")
     if not changes:
-        assert restore(CURSOR, connected, [text], Edit(where=where), ENTRY) == text
+        assert restore(CURSOR, connected, [text], US) == text
     elif servers:  # what is made for us alone stays when the file is another
-        assert restore(CURSOR, connected, [None], Edit(where=where), ENTRY) == text
+        assert restore(CURSOR, connected, [None], US) == text

@@ -54,6 +54,14 @@ def test_references_in_an_address_are_shown() -> None:
     assert mask_entry({"url": "https://${U}:${P}@h/?k=${K}&l=x"})["url"] == "https://${U}:${P}@h/?k=${K}&l=***"
 
 
+def test_which_door_of_ours_an_address_is_is_no_secret() -> None:
+    url = "http://127.0.0.1:3001/mcp?execute=by-effect"
+    assert mask_entry({"url": f"{url}&k=canary"})["url"] == f"{url}&k=***"
+    assert mask_entry({"url": url, "args": ["--url", url]}) == {"url": url, "args": ["--url", url]}
+    assert secrets_of({"url": url}) == []
+    assert secrets_of({"url": "http://h/?execute=canary"}) == ["url (?execute)"]
+
+
 def test_a_reference_is_shown_wherever_it_stands_and_its_default_only_if_it_is_no_secret() -> None:
     args = ["--token=${TOKEN}", "Authorization: Bearer ${env:TOKEN}", "postgres://u:${PASSWORD}@h/db", "${PORT:-3000}"]
     entry = {"command": "x", "args": args, "env": {"A": "${LEVEL:-info}"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -320,6 +322,15 @@ async def test_a_json_rpc_error_keeps_code_message_and_data() -> None:
     assert (refused.value.code, refused.value.data) == (-31502, {"outcome": "unknown"})
 
 
+async def test_a_door_says_which_tools_it_has() -> None:
+    listed = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "a"}, {"name": "b"}]}}
+    assert await client_of(httpx2.Response(200, json=listed)).tools("/mcp") == {"a", "b"}
+    wrong: tuple[Any, ...] = ({}, {"tools": [1]}, [])
+    for result in wrong:
+        with pytest.raises(DaemonUnreachable, match="something else listens there"):
+            await client_of(httpx2.Response(200, json={"result": result})).tools("/mcp")
+
+
 async def test_a_refused_websocket_is_no_daemon() -> None:
     async def refuse(request: trio_websocket.WebSocketRequest) -> None:
         await request.reject(403)
@@ -382,6 +393,20 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
     assert json.loads(listed.stdout)["structuredContent"] == {"titles": ["t", "welcome"]}
     assert all(result.exit_code == 0 for result in (shown, as_json, hits, found_json, nothing, called, listed))
     assert "\x1b" not in shown.stdout + hits.stdout
+
+
+@pytest.mark.process
+async def test_connect_chooses_by_what_the_daemon_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    async with small_daemon(tmp_path) as url:
+        shown = await ask(url, "connect", "zed", "--dry-run")
+        each = await ask(url, "connect", "cursor", "--door", "servers", "--dry-run")
+        by_effect = await ask(url, "connect", "cursor", "--door", "by-effect", "--dry-run")
+    assert re.search(r"as it would send its model all 6 and [\d,]+ tokens with every request", shown.stderr)
+    for server in ("notes", "weather-desk"):
+        assert f'"url": "{url}/mcp/servers/{server}"' in each.stdout
+    assert f'"url": "{url}/mcp?execute=by-effect"' in by_effect.stdout
+    assert [result.exit_code for result in (shown, each, by_effect)] == [0, 0, 0]
 
 
 @pytest.mark.process

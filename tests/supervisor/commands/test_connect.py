@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 from click.testing import CliRunner, Result
+from msgspec import structs
 
+from actors.launch import launch_name
 from supervisor.cli import cli
+from supervisor.clients.doors import Offered
 from supervisor.commands import edits
+from supervisor.commands.connect import _look
 from supervisor.commands.outcomes import NoDaemon
+from supervisor.daemon_client.client import DaemonClient
 from tests.supervisor.clients.files import CLAUDE_CODE, CLAUDE_DESKTOP, CURSOR, SAMPLES, VSCODE, Sample
+
+BY_EFFECT = "http://127.0.0.1:3001/mcp?execute=by-effect"
 
 samples = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.client)
 
@@ -25,12 +35,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setattr("supervisor.commands.import_.ask", no_daemon)
+    monkeypatch.setattr("supervisor.commands.connect.ask", no_daemon)
     return tmp_path
 
 
-def no_daemon(*_: object) -> dict[str, object]:
+def no_daemon(*_: object, **__: object) -> Offered:
     raise NoDaemon("none runs")
+
+
+OFFERED = Offered(tools=612, tokens=81_000, servers=("git", "time"), meta_tokens=350, by_effect=True)
+
+
+@pytest.fixture
+def daemon(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("supervisor.commands.connect.ask", lambda *_, **__: OFFERED)
+
+
+def entries(file: Path) -> dict[str, Any]:
+    servers: dict[str, Any] = json.loads(file.read_text())["mcpServers"]
+    return servers
 
 
 def invoke(*arguments: str, stdin: str | None = None) -> Result:
@@ -74,11 +97,11 @@ def test_without_a_client_those_that_are_here_are_listed(home: Path) -> None:
     VSCODE.write(home).write_text('{\n"servers": 1}')
     invoke("connect", "windsurf", "--yes")
     result = invoke("connect")
-    rows = [line.split()[:3] for line in result.stdout.splitlines()]
-    assert rows[1] == ["cursor", "no", "2"]
+    rows = [line.split()[:4] for line in result.stdout.splitlines()]
+    assert rows[1] == ["cursor", "no", "-", "2"]
     assert rows[2][0] == "vscode"
     assert "mcp.json:2: servers: must be an object" in result.stdout
-    assert rows[3] == ["windsurf", "as", "mcpvisor"]
+    assert rows[3] == ["windsurf", "as", "mcpvisor", "four"]
     assert "codex" in result.stderr
 
 
@@ -237,14 +260,137 @@ def test_a_project_has_a_file_of_its_own(home: Path) -> None:
     assert "has no file for a project" in invoke("connect", "windsurf", "--project", "--yes").stderr
 
 
-def test_several_entries_of_us_are_told_apart_by_name(home: Path) -> None:
+def test_several_entries_of_us_are_told_apart_by_name_and_go_together_without_one(home: Path) -> None:
     file = CURSOR.write(home)
-    invoke("connect", "cursor", "--name", "one", "--yes")
-    assert "it leads here already as one" in invoke("connect", "cursor", "--name", "two", "--yes").stderr
-    assert "several entries lead here: one, two" in invoke("connect", "cursor", "--undo", "--yes").stderr
+    for name in ("one", "two", "three"):
+        result = invoke("connect", "cursor", "--name", name, "--yes")
+    assert "it leads here already as one, two" in result.stderr
     invoke("connect", "cursor", "--undo", "--name", "one", "--yes")
+    assert entries(file).keys() & {"one", "two", "three"} == {"two", "three"}
     invoke("connect", "cursor", "--undo", "--yes")
     assert file.read_text() == CURSOR.text
+
+
+@pytest.mark.usefixtures("daemon")
+@pytest.mark.parametrize(
+    ("client", "file", "entry"),
+    [
+        ("cursor", ".cursor/mcp.json", {"type": "http", "url": "http://127.0.0.1:3001/mcp/all"}),
+        ("qwen", ".qwen/settings.json", {"httpUrl": BY_EFFECT, "alwaysLoadTools": True}),
+        ("claude-code", ".claude.json", {"type": "http", "url": BY_EFFECT}),
+        ("windsurf", ".codeium/windsurf/mcp_config.json", {"serverUrl": "http://127.0.0.1:3001/mcp"}),
+    ],
+)
+def test_a_client_gets_the_door_that_is_best_for_it_and_is_told_why(
+    home: Path, client: str, file: str, entry: dict[str, Any]
+) -> None:
+    result = invoke("connect", client, "--yes")
+    assert entries(home / file) == {"mcpvisor": entry}
+    (line,) = [line for line in result.stderr.splitlines() if " gets " in line]
+    assert ", as " in line
+    assert "612" in line
+    invoke("connect", client, "--undo", "--yes")
+    assert not (home / file).exists()
+
+
+@pytest.mark.usefixtures("daemon")
+def test_another_door_is_given_to_who_asks_for_it_and_takes_the_place_of_the_one_before(home: Path) -> None:
+    file = CURSOR.write(home)
+    at = "http://127.0.0.1:3001/mcp"
+    others = entries(file)
+    for door, urls in {
+        "four": {"mcpvisor": at},
+        "servers": {"git": f"{at}/servers/git", "time": f"{at}/servers/time"},
+        "by-effect": {"mcpvisor": BY_EFFECT},
+        "all": {"mcpvisor": f"{at}/all"},
+    }.items():
+        result = invoke("connect", "cursor", "--door", door, "--yes")
+        assert "as you asked for it" in result.stderr
+        assert {name: entry["url"] for name, entry in entries(file).items() if name not in others} == urls
+        assert [line.split()[-3] for line in invoke("connect").stdout.splitlines()[1:]] == [door]
+    invoke("connect", "cursor", "--undo", "--yes")
+    assert file.read_text() == CURSOR.text
+
+
+@pytest.mark.usefixtures("daemon")
+def test_an_entry_for_each_server_is_called_as_the_server_and_kept_up_to_date(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = invoke("connect", "codex", "--door", "servers", "--yes")
+    assert "give the same command again" in result.stderr
+    file = home / ".codex" / "config.toml"
+    assert tomllib.loads(file.read_text())["mcp_servers"].keys() == {"git", "time"}
+    now = structs.replace(OFFERED, servers=("git", "sentry"))
+    monkeypatch.setattr("supervisor.commands.connect.ask", lambda *_, **__: now)
+    invoke("connect", "codex", "--door", "servers", "--yes")
+    assert tomllib.loads(file.read_text())["mcp_servers"].keys() == {"git", "sentry"}
+    invoke("connect", "codex", "--undo", "--yes")
+    assert not file.exists()
+    invoke("connect", "codex", "--door", "servers", "--name", "us", "--yes")
+    assert tomllib.loads(file.read_text())["mcp_servers"].keys() == {"us-git", "us-sentry"}
+
+
+@pytest.mark.parametrize("at_door", [{"result": {"tools": []}}, {"error": {"code": -32602, "message": "no door"}}])
+async def test_what_a_daemon_has_is_what_it_says_of_itself(at_door: dict[str, Any]) -> None:
+    names = ("time", "git", launch_name("git", "0" * 64))
+    rows = [*({"server": name, "status": "online"} for name in names), {"server": "off", "status": None}]
+    tokens = {"exposed_tokens": 700, "meta_tokens": 350, "counted": True}
+    page = {"servers": rows, "totals": {"tools": 7}, "tokens": tokens}
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, json=page if request.url.path == "/api/status" else at_door)
+
+    client = DaemonClient(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), "http://daemon")
+    there = Offered(tools=7, tokens=700, servers=("git", "time"), meta_tokens=350)
+    assert await _look(client) == there
+    tokens["counted"] = False
+    at_door = {"result": {"tools": [{"name": "execute_read_only_mcp_tool"}]}}
+    assert await _look(client) == structs.replace(there, tokens=None, by_effect=True)
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_client_that_only_starts_programs_gets_one_for_the_door(home: Path) -> None:
+    invoke("connect", "claude-desktop", "--door", "servers", "--yes")
+    written = entries(home / ".config" / "Claude" / "claude_desktop_config.json")
+    at = "http://127.0.0.1:3001/mcp/servers"
+    assert {name: entry["args"][-2:] for name, entry in written.items()} == {
+        name: ["--url", f"{at}/{name}"] for name in ("git", "time")
+    }
+
+
+def test_without_a_daemon_it_is_the_four_and_no_entries_for_servers(home: Path) -> None:
+    result = invoke("connect", "cursor", "--yes")
+    assert "Cursor gets the four tools at /mcp, as no daemon says how many tools there are." in result.stderr
+    result = invoke("connect", "cursor", "--door", "servers", "--yes")
+    assert result.exit_code == 1
+    assert "only a daemon that runs can say which servers there are" in result.stderr
+    assert entries(home / ".cursor" / "mcp.json").keys() == {"mcpvisor"}
+
+
+@pytest.mark.usefixtures("daemon")
+def test_an_address_with_a_door_in_it_is_left_as_it_is(home: Path) -> None:
+    at = "http://127.0.0.1:3001/mcp/servers/git"
+    result = invoke("connect", "claude-code", "--url", at, "--name", "git", "--yes")
+    assert " gets " not in result.stderr
+    assert entries(home / ".claude.json") == {"git": {"type": "http", "url": at}}
+    result = invoke("connect", "claude-code", "--url", at, "--door", "all")
+    assert result.exit_code == 2
+    assert "--url names a door already" in result.stderr
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_profile_is_kept_at_every_door(home: Path) -> None:
+    invoke("connect", "cursor", "--url", "http://127.0.0.1:3001/mcp?profile=work", "--yes")
+    assert entries(home / ".cursor" / "mcp.json")["mcpvisor"]["url"] == "http://127.0.0.1:3001/mcp/all?profile=work"
+
+
+def test_the_list_says_where_another_door_would_be_chosen_now(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for client in ("cursor", "windsurf"):
+        invoke("connect", client, "--yes")
+    assert "Another door" not in invoke("connect").stderr
+    monkeypatch.setattr("supervisor.commands.connect.ask", lambda *_, **__: OFFERED)
+    result = invoke("connect")
+    assert "Another door would be chosen now for: cursor (all)" in result.stderr
 
 
 @pytest.mark.parametrize(

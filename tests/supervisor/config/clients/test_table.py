@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from supervisor.config.clients.client import URL, ClientProgram, Machine
+from supervisor.config.clients.facts import Fact
 from supervisor.config.clients.table import CLIENTS
 from supervisor.config.syntax.keys import name_fault
 
@@ -38,6 +41,19 @@ def test_every_row_says_what_is_needed(client: ClientProgram) -> None:
     assert client.afterwards.endswith(".")
     command = client.command.format(name="n", url="http://u")
     assert not command or ("n" in command and "http://u" in command)
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=BY_NAME)
+def test_every_fact_says_where_it_is_from(client: ClientProgram) -> None:
+    facts = [fact for name in client.facts.__struct_fields__ if (fact := getattr(client.facts, name)) is not None]
+    assert all(isinstance(fact, Fact) for fact in facts)
+    assert [fact.source for fact in facts if not re.fullmatch(r"https://\S+|\d+\.\d+\.\d+", fact.source)] == []
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=BY_NAME)
+def test_what_keeps_tools_loaded_is_a_key_that_the_client_has(client: ClientProgram) -> None:
+    kept = client.facts.keeps_loaded
+    assert all(client.find(key) is not None for key in (kept.value if kept is not None else {}))
 
 
 SUPPORT = "/Users/me/Library/Application Support"

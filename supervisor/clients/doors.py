@@ -1,0 +1,150 @@
+"""Which door of ours a client gets: what its model pays, and whether what is there reaches it at all. Pure.
+
+What a task costs a model at each door, with T tokens of all tools' definitions and M of the meta-tools' (M is a few
+hundred, whatever T is):
+
+- `four`: M in every request. A search before the first call of each need: a turn, and some 650 tokens of rows. Results
+  are kept to a budget, and a tool that comes later is found by the next search, whether or not the client reads lists
+  again. One name covers reading and deleting, so a client that goes by `readOnlyHint` makes one call after the other
+  (measured with Claude Code: three reads of 1 s in 3.1 s), and its rules cannot tell them apart.
+- `by-effect`: the same, and one tool more, for what only reads: those calls run side by side, and a rule can allow it.
+- `all`, for a client that shows its model all it has: T in every request, no search.
+- `all`, for a client that searches itself: the names of the tools, or less, in every request. A search of its own
+  before the first call: a turn, and the definitions that it finds. Tools have their own names, so reads run side by
+  side and rules can tell them apart. Results are not kept to our budget.
+- `servers`: the tools, the tokens and the turns of `all`, an entry and a connection for each server, and entries to
+  bring up to date when servers come and go.
+
+So with a client that keeps our tools loaded (by a hint of ours, or by a key in its entry) the meta-tools cost no turn
+more than its own search would, and less in every request: they are better. With one that searches itself and does not,
+the meta-tools would have to be searched before they can search: a turn more, and `all` is better. (Seen: without such
+a key not one of the four reaches the model of Claude Code or Codex.) With one that sends its model all that it has, or
+of which nothing is said, the four are what does least harm. `servers` is never better by what was measured, so it is
+only for who asks for it.
+
+A door is kept as an address in the client's file while tools come behind it. So that T is small today is no reason for
+`all`, but with a client that begins to search by itself once there are many: there it saves the search as long as T is
+no more than M. With more tools `choose` goes from `all` to the meta-tools and never back; the list that `connect`
+prints says where it would choose anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final, Literal
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+
+import msgspec
+
+from supervisor.clients.own import address_in, is_own
+from supervisor.config.clients.facts import Facts, value_of
+
+Door = Literal["four", "by-effect", "all", "servers"]
+
+MAIN: Final = "/mcp"
+ALL: Final = f"{MAIN}/all"
+SERVERS: Final = f"{MAIN}/servers/"
+EXECUTE: Final = "execute"
+BY_EFFECT: Final = "by-effect"
+WORDS: Final[dict[Door, str]] = {
+    "four": f"the four tools at {MAIN}",
+    "by-effect": f"the five tools at {MAIN}?{EXECUTE}={BY_EFFECT}",
+    "all": f"all tools at {ALL}",
+    "servers": f"one entry for each server, at {SERVERS}NAME",
+}
+"""What a client sees at each."""
+
+
+class Offered(msgspec.Struct, frozen=True, kw_only=True):
+    """What a running daemon has. `tokens`: of the definitions of all tools, None if they are not counted yet."""
+
+    tools: int
+    tokens: int | None
+    servers: tuple[str, ...]
+    meta_tokens: int
+    by_effect: bool = False
+    """Whether it has the door of that name."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A door, and why; the reason follows "as"."""
+
+    door: Door
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{WORDS[self.door]}, as {self.reason}"
+
+
+def choose(facts: Facts, offered: Offered | None, wanted: Door | None = None) -> Choice:
+    """Return the door for a client: the one that is `wanted`, else the one that costs its model least.
+
+    `offered` is None where no daemon says what it has.
+    """
+    if wanted is not None:
+        return Choice(wanted, "you asked for it")
+    if offered is None:
+        return Choice("four", "no daemon says how many tools there are")
+    tools, tokens, meta = offered.tools, offered.tokens, offered.meta_tokens
+    if not tools:
+        return Choice("four", "there are no tools yet")
+    limit = value_of(facts.limit)
+    if limit is not None and limit.above == "left out" and tools > limit.tools:
+        return _meta_tools(facts, offered, f"it takes {limit.tools} tools at most, and there are {tools:,}")
+    searches, loaded = value_of(facts.searches), stays_loaded(facts)
+    if searches == "many" and tokens is not None and tokens <= meta:
+        return Choice("all", f"all {tools} cost {tokens} tokens, the four {meta}, and it searches many itself")
+    if searches == "always" and not loaded:
+        return Choice("all", f"it searches the {tools:,} itself, and would have to search for the four first")
+    if searches in ("always", "many"):
+        few = "it keeps these loaded" if loaded else "it loads a few at once"
+        return _meta_tools(facts, offered, f"{few}, and would have to search the {tools:,} others")
+    if searches == "never":
+        cost = f" and {tokens:,} tokens" if tokens is not None else ""
+        return _meta_tools(facts, offered, f"it would send its model all {tools:,}{cost} with every request")
+    return _meta_tools(facts, offered, f"nothing says what it does with {tools:,} tools")
+
+
+def _meta_tools(facts: Facts, offered: Offered, reason: str) -> Choice:
+    if offered.by_effect and value_of(facts.side_by_side) == "read-only":
+        return Choice("by-effect", f"{reason}, and runs reads side by side")
+    return Choice("four", reason)
+
+
+def stays_loaded(facts: Facts) -> bool:
+    """Say whether our tools reach the model of a client that searches itself, without a search."""
+    return facts.keeps_loaded is not None or value_of(facts.heeds_hint) is True
+
+
+def address(url: str, door: Door, server: str = "") -> str:
+    """Return where a door is, and that of a `server` by itself; `url` is the first one, with a profile or without."""
+    parts = urlsplit(url)
+    below = {"all": "/all", "servers": f"/servers/{quote(server, safe='')}"}.get(door, "")
+    more = f"{EXECUTE}={BY_EFFECT}" if door == "by-effect" else ""
+    query = "&".join(filter(None, (parts.query, more)))
+    return urlunsplit(parts._replace(path=parts.path + below, query=query))
+
+
+def door_at(url: str) -> Door:
+    """Return which door an address of ours is; any that is none of the others is the first one."""
+    parts = urlsplit(url)
+    below = parts.path.rstrip("/")
+    if below.endswith(ALL):
+        return "all"
+    if SERVERS in f"{below}/" or below.startswith("/i/"):
+        return "servers"
+    return "by-effect" if dict(parse_qsl(parts.query)).get(EXECUTE) == BY_EFFECT else "four"
+
+
+def door_of(members: object, listens: Collection[str]) -> Door | None:
+    """Return the door that an entry of any client leads to, None if it is not ours."""
+    if not is_own(members, listens):
+        return None
+    return door_at(address_in(members, listens) or MAIN)
+
+
+def keeps_loaded(facts: Facts, door: Door) -> dict[str, Any]:
+    """Return what our own entry needs so that the meta-tools stay loaded: nothing where the hint on them is enough."""
+    fact = facts.keeps_loaded
+    needed = door in ("four", "by-effect") and value_of(facts.heeds_hint) is not True
+    return {**fact.value} if fact is not None and needed else {}
