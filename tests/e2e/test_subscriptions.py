@@ -17,6 +17,7 @@ pytestmark = pytest.mark.e2e
 
 MEMO = "memo://one"
 WAYS = {
+    "/mcp": ("newer-write", f"mcp://newer/{MEMO}"),
     "/mcp/servers/older": ("write", MEMO),
     "/mcp/servers/newer": ("write", MEMO),
     "/mcp/all": ("newer__write", f"mcp://newer/{MEMO}"),
