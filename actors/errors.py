@@ -199,6 +199,11 @@ class ProtocolViolation(ServerError, kind="protocol"):
     """The server answered with bytes that are not MCP. The message says what is wrong with them."""
 
 
+class SkillMismatch(ServerError, kind="mismatch"):
+    """What the server gave for a file of a skill is not what it lists: the digest or the size is another one, or the
+    file is not among those of the skill. Nothing of it is passed on. `data.skill` is the URI of the skill."""
+
+
 class TruncatedMessage(ProtocolViolation):
     """The server's output ended in the middle of a message."""
 

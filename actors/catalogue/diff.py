@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.offer import Item, Offer, Tool, key_of
+from actors.catalogue.offer import Item, Offer, Skill, Tool, key_of
 
 FIELDS = ("title", "description", "input_schema", "annotations", "meta", "uri", "mime_type")
 MAX_COMPARED_BYTES = 1024 * 1024
@@ -59,17 +59,26 @@ class Revisions(msgspec.Struct, frozen=True):
 
 
 def compare(before: Offer, after: Offer) -> OfferChange:
-    """Return what differs. Token counts and problems do not count as differences."""
+    """Return what differs. Token counts and problems do not count as differences. Skills are resources to clients."""
     tools = _compare(before.tools, after.tools)
     return OfferChange(
         tools=replace(tools, renamed=find_renames(before.tools, after.tools)),
-        resources=_compare((*before.resources, *before.templates), (*after.resources, *after.templates)),
+        resources=_compare(_resources(before), _resources(after)),
         prompts=_compare(before.prompts, after.prompts),
     )
 
 
+def _resources(offer: Offer) -> tuple[Item, ...]:
+    return (*offer.resources, *offer.templates, *offer.skills)
+
+
+def _name(entry: Item) -> str:
+    """Return the name of an entry among those of its list; the first file of a skill may be a resource by itself."""
+    return f"{entry.uri}#skill" if isinstance(entry, Skill) else key_of(entry)
+
+
 def _compare(before: Sequence[Item], after: Sequence[Item]) -> Change:
-    old, new = {key_of(entry): entry for entry in before}, {key_of(entry): entry for entry in after}
+    old, new = {_name(entry): entry for entry in before}, {_name(entry): entry for entry in after}
     differing = {
         name: _fields(old[name], entry)
         for name, entry in new.items()

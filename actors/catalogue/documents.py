@@ -8,18 +8,20 @@ from typing import Any
 
 from actors.catalogue.metadata import is_superseded
 from actors.catalogue.names.naming import resource_path, tool_path
-from actors.catalogue.offer import Item, Offer, Prompt, Tool
+from actors.catalogue.offer import Item, Offer, Prompt, Skill, Tool
 from actors.protocol.wire import json
 from actors.search.document import Document, Kind
 
 MAX_PARAMETERS = 60
+OF_SKILL = "#skill"
+"""The end of the key of a skill: the first of its files may be listed as a resource, too."""
 _MAX_NAME = 256
 
 
 def documents(server: str, offer: Offer, described: str = "") -> list[Document]:
     """Return what the index must know of a server. `described`: what its operator says that it is for."""
     told = f"{described}\n{offer.instructions}" if described else offer.instructions
-    others: tuple[Item, ...] = (*offer.resources, *offer.templates, *offer.prompts)
+    others: tuple[Item, ...] = (*offer.resources, *offer.templates, *offer.prompts, *offer.skills)
     names = frozenset(tool.name for tool in offer.tools)
     tools = [document_of(server, tool, told, deprecated=is_superseded(tool, names)) for tool in offer.tools]
     return tools + [document_of(server, item) for item in others]
@@ -46,7 +48,14 @@ def _names(server: str, item: Item) -> tuple[str, Kind, str]:
             return tool_path(server, name), "tool", name
         case Prompt(name=name):
             return f"{tool_path(server, name)}#prompt", "prompt", name
+        case Skill(uri=uri, name=name):
+            return f"{resource_path(server, uri)}{OF_SKILL}", "skill", name
     return resource_path(server, item.uri), "template" if item.template else "resource", item.name or item.uri
+
+
+def uri_of(document: Document) -> str:
+    """Return what a document is read by, as `server|uri`: its key, but for a skill."""
+    return document.key.removesuffix(OF_SKILL) if document.kind == "skill" else document.key
 
 
 def parameters_of(tool: Tool) -> tuple[tuple[str, str], ...]:

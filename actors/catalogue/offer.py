@@ -1,4 +1,4 @@
-"""What one server offers: its tools, resources, templates and prompts, as it declared them.
+"""What one server offers: its tools, resources, templates, prompts and skills, as it declared them.
 
 `definition` is always the server's own JSON text, untouched; the other fields are what ranking and routing need of it.
 Defaults are omitted when an offer is stored: `NO_RAW` is no JSON. None of the small values can be part of a cycle, so
@@ -80,12 +80,26 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     definition: msgspec.Raw = EMPTY_OBJECT
 
 
-Item = Tool | Resource | Prompt
+class Skill(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One skill (SEP-2640), by the URI of its `SKILL.md`. `tools` are the names that it says it uses, as written."""
+
+    uri: str
+    name: str
+    description: str = ""
+    tools: tuple[str, ...] = ()
+    definition: msgspec.Raw = EMPTY_OBJECT
+
+    @property
+    def title(self) -> str:
+        return ""
+
+
+Item = Tool | Resource | Prompt | Skill
 
 
 def key_of(entry: Item) -> str:
     """Return what an entry of a list is told from others by."""
-    return entry.uri if isinstance(entry, Resource) else entry.name
+    return entry.uri if isinstance(entry, Resource | Skill) else entry.name
 
 
 def kind_of(entry: Item) -> Kind:
@@ -94,6 +108,8 @@ def kind_of(entry: Item) -> Kind:
         return "tools"
     if isinstance(entry, Prompt):
         return "prompts"
+    if isinstance(entry, Skill):
+        return "skills"
     return "templates" if entry.template else "resources"
 
 
@@ -113,6 +129,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()
     prompts: tuple[Prompt, ...] = ()
+    skills: tuple[Skill, ...] = ()
     instructions: str = ""
     server_info: msgspec.Raw = EMPTY_OBJECT
     capabilities: msgspec.Raw = EMPTY_OBJECT
@@ -135,7 +152,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return json.text_at(self.server_info, "version")[:MAX_VERSION_CHARS]
 
 
-_LISTS = ("tools", "resources", "templates", "prompts")
+LISTS = ("tools", "resources", "templates", "prompts", "skills")
 """The first fields of an offer, in their order."""
 
 
@@ -163,14 +180,14 @@ def encode_offer(offer: Offer) -> bytes:
 
 def _parts_of(offer: Offer) -> Iterator[bytes]:
     between = b"{"
-    for name in _LISTS:
+    for name in LISTS:
         items: Sequence[Item] = getattr(offer, name)
         before = between + b'"%b":[' % name.encode()
         for item in items:
             yield before + msgspec.json.encode(item)
             before = b","
         between = b"]," if items else between
-    rest = msgspec.json.encode(replace(offer, tools=(), resources=(), templates=(), prompts=()))
+    rest = msgspec.json.encode(replace(offer, **dict.fromkeys(LISTS, ())))
     yield (between if rest != b"{}" else between.removesuffix(b",")) + rest[1:]
 
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Revisions
-from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.offer import LISTS, Offer, Tool
 from actors.catalogue.snapshot import KINDS, Catalogue, Entry, compare_entries
 from actors.search.documents.index import Index
 from actors.search.documents.segment import Segment
@@ -170,7 +170,7 @@ def _segments(whole: Catalogue, view: RealmView) -> dict[str, Segment]:
 
 def _says_the_same(one: Offer, other: Offer) -> bool:
     """Say whether two offers are made of the same objects, for which it need not be looked into them."""
-    kinds = ("tools", "resources", "templates", "prompts", "instructions")
+    kinds = (*LISTS, "instructions")
     return all(getattr(one, kind) is getattr(other, kind) for kind in kinds)
 
 

@@ -5,6 +5,7 @@ Readers hold a snapshot for as long as they work on one request; the registry pu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from functools import cached_property, partial
 
@@ -13,11 +14,12 @@ from msgspec.structs import force_setattr, replace
 
 from actors.catalogue.diff import OfferChange, Revisions, compare, find_renames, merge_renames
 from actors.catalogue.documents import documents
+from actors.catalogue.lists.skills import root_of
 from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
 from actors.catalogue.names.naming import namespaced_name, tool_path
 from actors.catalogue.names.nearest import MOST_NEAREST, nearest
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
-from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.offer import Offer, Skill, Tool
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import TRUSTED, Reason, Standing
 from actors.principal import Principal
@@ -125,6 +127,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The tools that are seen, by the server's own names for them."""
         return {(tool.own or tool).name: tool for tool in self.tools.values()}
 
+    @cached_property
+    def skills(self) -> Mapping[str, Skill]:
+        """Its skills by their directories."""
+        return {root_of(skill.uri) or skill.uri: skill for skill in self.offer.skills}
+
+    def skills_with(self, uri: str) -> list[Skill]:
+        """Return the skills in whose directories a URI is, from the outermost on: one may be inside another."""
+        ends = (match.start() for match in _SLASH.finditer(uri)) if self.offer.skills else ()
+        return [self.skills[root] for end in ends if (root := uri[:end]) in self.skills]
+
     @property
     def is_altered(self) -> bool:
         """Whether its tools are seen as the server itself would not list them."""
@@ -165,6 +177,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return replace(self, revisions=Revisions(**newest))
 
 
+_SLASH = re.compile("/")
 MAX_RESOLVED = 1024
 """So many paths are remembered, and the tools that they mean."""
 KINDS = ("tools", "resources", "prompts")

@@ -15,18 +15,22 @@ import msgspec
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.fragment import DecodedLine, text_of
 
-Kind = Literal["tools", "resources", "templates", "prompts"]
+Kind = Literal["tools", "resources", "templates", "prompts", "skills"]
+SKILLS = "io.modelcontextprotocol/skills"
+"""The extension by which a server says that it lists skills (SEP-2640)."""
 
 METHODS: dict[Kind, str] = {
     "tools": "tools/list",
     "resources": "resources/list",
     "templates": "resources/templates/list",
     "prompts": "prompts/list",
+    "skills": "skills/list",
 }
 LISTED_BY: dict[str, Kind] = {method: kind for kind, method in METHODS.items()}
 MEMBERS: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resourceTemplates"}
 """What the list is called in a result."""
-CAPABILITIES: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resources"}
+CAPABILITIES: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resources", "skills": SKILLS}
+"""What announces each list: a capability, or an extension."""
 _GOES_ON = frozenset(bytes([byte]) for byte in b"0123456789.eE")
 """What makes another number of one."""
 _END_BYTES = 256
@@ -201,8 +205,10 @@ class ListWalk:
 
 
 def capability_names(capabilities: msgspec.Raw) -> frozenset[str]:
-    """Return the capabilities that are declared, whatever their value (`{}` counts, `null` does not)."""
-    return frozenset(key for key, value in json.members(capabilities).items() if bytes(value) != b"null")
+    """Return capabilities and extensions that are declared, whatever their value (`{}` counts, `null` does not)."""
+    declared = json.members(capabilities)
+    both = (*declared.items(), *json.members(declared.get("extensions")).items())
+    return frozenset(key for key, value in both if bytes(value) != b"null")
 
 
 def _has_id(text: bytes, id_: bytes) -> bool:

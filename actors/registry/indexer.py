@@ -107,7 +107,7 @@ class Indexer:
         offer = entry.offer
         if self._searched.get(entry.server) is offer:
             return 0, False
-        others = len(offer.resources) + len(offer.templates) + len(offer.prompts)
+        others = len(offer.resources) + len(offer.templates) + len(offer.prompts) + len(offer.skills)
         tools_only = others > MANY_OTHERS and entry.server not in self._with_tools
         return len(offer.tools) + (0 if tools_only else others), tools_only
 

@@ -11,10 +11,10 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["tool", "resource", "template", "prompt"]
-"""What MCP lets a server offer: tools, resources, resource templates and prompts."""
+Kind = Literal["tool", "resource", "template", "prompt", "skill"]
+"""What MCP lets a server offer: tools, resources, resource templates and prompts; and skills (SEP-2640)."""
 
-KINDS: tuple[Kind, ...] = ("tool", "resource", "template", "prompt")
+KINDS: tuple[Kind, ...] = ("tool", "resource", "template", "prompt", "skill")
 """All kinds; the place of a kind in this tuple is its code inside an index."""
 
 TOOLS: frozenset[str] = frozenset({"tool"})

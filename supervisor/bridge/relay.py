@@ -40,6 +40,7 @@ REPEATABLE: Final = frozenset(
     {
         *("ping", "server/discover", "completion/complete", "tools/list", "prompts/list", "prompts/get"),
         *("resources/list", "resources/templates/list", "resources/read", LISTEN),
+        *("skills/list", "skills/get", "resources/directory/read"),
         *KEPT,
     }
 )

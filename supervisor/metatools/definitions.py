@@ -14,7 +14,7 @@ EXECUTE = "execute_mcp_tool"
 LIST_RESOURCES = "list_mcp_resources"
 READ_RESOURCE = "read_mcp_resource"
 
-KINDS = ("tool", "resource", "template", "prompt")
+KINDS = ("tool", "resource", "template", "prompt", "skill")
 
 DEFINITIONS: tuple[dict[str, Any], ...] = (
     {

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from actors.catalogue.offer import Prompt, Resource, Tool
+from actors.catalogue import offer as offers
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.protocol.wire import json
@@ -28,7 +28,7 @@ _KEY_CHARS = 256
 """A longer URI is told apart by its digest: it would make the cursor as long."""
 
 T = TypeVar("T")
-Thing = Tool | Resource | Prompt
+Thing = offers.Item
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
@@ -89,7 +89,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 def key_of(thing: Thing) -> str:
     """Return by what a thing is ordered and told apart on its server, at most 330 characters."""
-    name = thing.uri if isinstance(thing, Resource) else thing.name
+    name = offers.key_of(thing)
     if len(name) <= _KEY_CHARS:
         return name
     return f"{name[:_KEY_CHARS]}\uffff{sha256(name.encode(errors='replace')).hexdigest()}"

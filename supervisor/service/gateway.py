@@ -16,7 +16,7 @@ from typing import Any
 import trio
 
 from actors.catalogue.metadata import Traits
-from actors.catalogue.offer import Prompt, Resource, Tool
+from actors.catalogue.offer import Item
 from actors.catalogue.profiles import NO_PROFILE, ViewProfile
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
@@ -56,13 +56,14 @@ from supervisor.service.introduction import FINDS, Introduction, SelfDescription
 from supervisor.service.lookup.arrival import Arrival
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.lookup import Lookup
+from supervisor.service.lookup.naming import Naming
 from supervisor.service.lookup.visible import Visible, VisibleByProfile
 from supervisor.service.plugins.asking import PluginQuestions
 from supervisor.service.plugins.hooks import CallHooks
 from supervisor.service.port import Revisions
 from supervisor.service.realms import Realm
 from supervisor.service.request import unknown_method
-from supervisor.service.resources import Naming, Reading
+from supervisor.service.resources import Reading
 from supervisor.service.results.keeper import KeptResults
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
@@ -70,7 +71,7 @@ from supervisor.tokens.counting import META_TOKENS
 from supervisor.usage.records import Used
 
 Handler = Callable[[Exchange], Awaitable[bytes]]
-Define = Callable[[str, Tool | Resource | Prompt], dict[str, Any]]
+Define = Callable[[str, Item], dict[str, Any]]
 
 
 class ServiceParts:

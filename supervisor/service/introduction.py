@@ -21,8 +21,9 @@ from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
 from actors.protocol.changes import subscribable
-from actors.protocol.listing import capability_names
+from actors.protocol.listing import SKILLS, capability_names
 from actors.protocol.tasks import tasks
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.servers.purposes import SERVERS_TOKENS, Purposes, roll
@@ -199,7 +200,16 @@ class SelfDescription:
         offered = frozenset[str]().union(*(capability_names(entry.offer.capabilities) for entry in entries))
         as_tasks = self._tasks(version, [entry.offer for entry in entries]) if self._passes else {}
         passed = [name for name, since in PASSED_ON.items() if name in offered and version >= since]
-        return {**lists, **{name: {} for name in passed}, **as_tasks}
+        extensions = {**as_tasks.pop("extensions", {}), **self._skills([entry.offer for entry in entries])}
+        told_of = {"extensions": extensions} if extensions else {}
+        return {**lists, **{name: {} for name in passed}, **as_tasks, **told_of}
+
+    def _skills(self, offers: Iterable[Offer]) -> dict[str, Any]:
+        """Return what clients are told of skills: that there are some, and what all have that offer them."""
+        offered = [json.at(each.capabilities, "extensions", SKILLS) for each in offers]
+        able = [json.members(each) for each in offered if each]
+        reads = bool(able) and all(bytes(each.get("directoryRead", b"")) == b"true" for each in able)
+        return {SKILLS: {"directoryRead": True} if reads else {}} if able else {}
 
     def _tasks(self, version: str, offers: Iterable[Offer]) -> dict[str, Any]:
         """Return what a client of `version` is told of tasks: what all have that work in the way of its era."""

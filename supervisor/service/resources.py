@@ -1,4 +1,4 @@
-"""Resources, prompts and completion: the names are ours, everything else is the server's.
+"""Resources, prompts, skills and completion: the names are ours, everything else is the server's.
 
 Nothing is opened or cached here. A resource is asked for at the server its path names and nowhere else, listed or not:
 templates and links lead to resources that no list has.
@@ -10,14 +10,13 @@ URIs in answers: the meta-tool answers with `server|uri`, as `list_mcp_resources
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any, Final, Protocol
+from itertools import chain, islice
+from typing import Any, Final
 
 import msgspec
 import trio
 
 from actors.catalogue.names.naming import resource_path, resource_uri
-from actors.catalogue.names.resolution import Meaning
 from actors.errors import InvalidArguments, ProtocolViolation
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
@@ -26,13 +25,14 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.metatools.arguments.tools import read_resource
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.client import Client
 from supervisor.service.fitting.relay import with_member
 from supervisor.service.forward import Forwarder
+from supervisor.service.lookup.naming import Naming
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import PARAMS_COST, ServerRequest, members_of, named_params, parts_from
 from supervisor.service.results.keeper import KeptResults
 from supervisor.service.results.reading import SCHEME, ResultPart
+from supervisor.service.skills import Skills
 
 MAX_COMPLETED_BYTES = 65_536
 PARTS_JOINED: Final = 10_000
@@ -42,18 +42,10 @@ _KNOWN = {
     "resources/read": {"uri", "_meta"},
     "prompts/get": {"name", "arguments", "_meta"},
     "completion/complete": {"ref", "argument", "context", "_meta"},
+    "skills/get": {"uri", "_meta"},
+    "resources/directory/read": {"uri", "cursor", "_meta"},
 }
 """What is passed on of the params, at the door of the meta-tools."""
-
-
-class Naming(Protocol):
-    """What names mean at a door: a server, and its own name. `since` is when the request came, by the trio clock."""
-
-    async def prompt(self, client: Client, name: str, since: float) -> Meaning:
-        """Raises `UnknownPrompt`, and why a server cannot be asked. A checkpoint if it waits for anything."""
-
-    async def resource(self, client: Client, uri: str, since: float) -> Meaning:
-        """Raises `RemoteError` in the codes of the client's era, and as `prompt` does."""
 
 
 class Reading:
@@ -79,7 +71,9 @@ class Reading:
         self._bench = bench
         self._naming = naming
         self._transparent = transparent
+        self._skills = Skills(visible, bench, naming, self._ask)
         self.methods = {
+            **self._skills.methods,
             "resources/read": self._read_resource,
             "prompts/get": self._get_prompt,
             "completion/complete": self._complete,
@@ -93,8 +87,9 @@ class Reading:
             read = await self._results.read(exchange, uri)
             texts = [f"[{read.note}]", read.text] if read.text else [f"[{read.note}]"]
             return encode({"content": [{"type": "text", "text": text} for text in texts]})
-        server, _, body = await self._read(exchange, uri, {"_meta": meta}, since, "legacy")
-        return await self._bench.run(len(body) // PARAMS_COST, _for_model, server, body)
+        server, own, body = await self._read(exchange, uri, {"_meta": meta}, since, "legacy")
+        of_skill = await self._skills.check(exchange, server, own, body, since)
+        return await self._bench.run(len(body) // PARAMS_COST, _for_model, server, body, of_skill)
 
     async def _read_resource(self, exchange: Exchange) -> bytes:
         """Return contents under the URIs of `resources/list`, unless it was asked with the server's own."""
@@ -103,6 +98,8 @@ class Reading:
         if self._results is not None and uri.startswith(SCHEME):
             return _kept_contents(uri, await self._results.read(exchange, uri), era)
         server, own, body = await self._read(exchange, uri, members, since, era)
+        if not self._transparent:  # else its client is the host of the skill, and has its entry
+            await self._skills.check(exchange, server, own, body, since)
         return await self._bench.run(len(body) // PARAMS_COST, _as_read, server, body, era, own != uri)
 
     async def _read(
@@ -162,8 +159,10 @@ def _kept_contents(uri: str, read: ResultPart, era: Era) -> bytes:
     return with_member(body, b'"resultType":"complete"') if era == "modern" else body
 
 
-def _for_model(server: str, body: bytes) -> bytes:
-    blocks = (_block(server, item) for item in _contents(server, body))
+def _for_model(server: str, body: bytes, of_skill: bool) -> bytes:
+    """Return contents as the result of a tool; of a skill, whose it is is said where it is read (SEP-2640)."""
+    origin = [{"type": "text", "text": f"[file of a skill, as server {server!r} wrote it]"}] if of_skill else []
+    blocks = chain(origin, (_block(server, item) for item in _contents(server, body)))
     named = (_with_own_name(server, item, resource_path) for item in _contents(server, body))
     return _written({"content": blocks, "structuredContent": _with_contents(body, named)})
 

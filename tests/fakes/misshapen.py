@@ -54,9 +54,20 @@ RIGHT: Final[dict[Kind, dict[str, Any]]] = {
         "name": "right",
         "arguments": [{"name": "a", "title": "A", "description": "The first.", "required": True}],
     },
+    "skills": {
+        "uri": "skill://a/right/SKILL.md",
+        "frontmatter": {"name": "right", "description": "Does it.", "license": None},
+        "resources": [{"uri": "skill://a/right/SKILL.md", "digest": f"sha256:{'0a' * 32}", "size": 12}],
+    },
 }
 """An entry of each list with all that the protocol has."""
-KEYS: Final[dict[Kind, str]] = {"tools": "name", "resources": "uri", "templates": "uriTemplate", "prompts": "name"}
+KEYS: Final[dict[Kind, str]] = {
+    "tools": "name",
+    "resources": "uri",
+    "templates": "uriTemplate",
+    "prompts": "name",
+    "skills": "uri",
+}
 GONE: Final = object()
 WRONG: Final[tuple[Any, ...]] = (
     GONE,
@@ -89,6 +100,8 @@ def misshapen(kind: Kind) -> Iterator[Any]:
 
 def _alone(entry: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
     """Return an entry with what must be there, and of the rest only what is on a path."""
+    if "frontmatter" in entry:
+        return entry
     kept = {name: value for name, value in entry.items() if name in ("name", path[0])}
     if "inputSchema" in entry:
         kept = {"inputSchema": {"type": "object"}, **kept}

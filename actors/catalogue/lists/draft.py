@@ -9,12 +9,12 @@ import msgspec
 from actors.catalogue.lists.marks import MARKS
 from actors.catalogue.lists.pages import Known, ListPage, ListRoom
 from actors.catalogue.lists.validation import MAX_DESCRIPTION, MAX_PROBLEMS
-from actors.catalogue.offer import Item, Offer, Prompt, Resource, Tool, key_of
+from actors.catalogue.offer import Item, Offer, Prompt, Resource, Skill, Tool, key_of
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, capability_names
 from actors.protocol.wire import json
 
-E = TypeVar("E", Tool, Resource, Prompt)
+E = TypeVar("E", Tool, Resource, Prompt, Skill)
 
 
 class _Part:
@@ -76,6 +76,7 @@ class Draft:
             resources=self._list("resources", Resource, listed),
             templates=self._list("templates", Resource, listed),
             prompts=self._list("prompts", Prompt, listed),
+            skills=self._list("skills", Skill, listed),
             instructions=agreement.instructions[:MAX_DESCRIPTION],
             server_info=agreement.server_info,
             capabilities=_with_tools(agreement.capabilities) if tools else agreement.capabilities,

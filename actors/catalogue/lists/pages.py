@@ -31,6 +31,7 @@ _WORDS: dict[Kind, str] = {
     "resources": "resource",
     "templates": "resource template",
     "prompts": "prompt",
+    "skills": "skill",
 }
 
 

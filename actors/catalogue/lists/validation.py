@@ -16,7 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.lists.marks import MARKS, marks_of
-from actors.catalogue.offer import NO_RAW, Item, Offer, Prompt, Resource, Tool, key_of
+from actors.catalogue.lists.skills import UnusableSkill, read_skill
+from actors.catalogue.offer import NO_RAW, Item, Offer, Prompt, Resource, Skill, Tool, key_of
 from actors.protocol.definitions.fit import Unfit, fit
 from actors.protocol.listing import METHODS, Kind
 from actors.protocol.wire import json
@@ -101,11 +102,23 @@ def prompt(raw: msgspec.Raw) -> Prompt:
     return Prompt(name=entry.name, title=entry.title[:MAX_NAME], description=description, definition=raw)
 
 
+def skill(raw: msgspec.Raw) -> Skill:
+    """Read one entry of `skills/list`. Raises `Unusable`."""
+    _check_extent(bytes(raw))
+    try:
+        read = read_skill(fit(raw, "skills", "modern").definition)
+    except (Unfit, UnusableSkill) as reason:
+        raise Unusable(str(reason)) from None
+    _check_name(read.name)
+    return replace(read, description=read.description[:MAX_DESCRIPTION], definition=raw)
+
+
 READ: dict[Kind, Callable[[msgspec.Raw], Item]] = {
     "tools": tool,
     "resources": resource,
     "templates": partial(resource, template=True),
     "prompts": prompt,
+    "skills": skill,
 }
 """Reads an entry of each list. Raises `Unusable`."""
 

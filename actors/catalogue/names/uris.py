@@ -8,12 +8,12 @@ lists it, or else to the one whose template it fits; where that is not exactly o
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import chain
 
 from actors.catalogue.names.naming import split_resource
 from actors.catalogue.names.resolution import Ambiguous, Resolution, Resolved, ServerNames, Undiscovered, Unknown
-from actors.catalogue.offer import Offer
+from actors.catalogue.offer import Offer, Resource, Skill
 
 MAX_URI_CHARS = 8192
 """Longer URIs are not looked for: no list has them."""
@@ -53,7 +53,8 @@ def resolve_bare(uri: str, offers: Mapping[str, Offer]) -> Resolution:
 
 
 def _lists(offer: Offer, uri: str) -> bool:
-    return any(one.uri == uri for one in chain(offer.resources, offer.templates))
+    listed: Iterable[Resource | Skill] = chain(offer.resources, offer.templates, offer.skills)
+    return any(one.uri == uri for one in listed)
 
 
 def fits(template: str, uri: str) -> bool:

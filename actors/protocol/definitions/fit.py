@@ -11,8 +11,8 @@ all others from it. So what does not fit is put right where there is no doubt wh
 
 What is made of a schema allows more than was written, never less: the server has the last word. So a list of schemas
 that does not fit is left out as a whole, as it would allow less with an alternative less, and so is a `required` that
-is a text. What must be there and cannot be made leaves nothing of its object. An entry of which nothing is left is
-`Unfit`.
+is a text. So are the files of a skill, which are all of them. What must be there and cannot be made leaves nothing of
+its object. An entry of which nothing is left is `Unfit`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from actors.protocol.definitions.schema import (
     Resource,
     ResourceTemplate,
     SimpleType,
+    SkillResource,
     is_of_schemas,
 )
 from actors.protocol.listing import Kind
@@ -63,6 +64,8 @@ _TYPES: Final = {
     for word in words
 }
 """What languages call the types of JSON."""
+_WHOLE: Final = (SimpleType, SkillResource)
+"""Of these a list is left out as a whole: with one less it says something else."""
 _NAMED_BY: Final[dict[type, tuple[str, ...]]] = {Resource: ("title", "uri"), ResourceTemplate: ("title", "uriTemplate")}
 """What stands for the name of what has none: it is told from others by its URI."""
 
@@ -154,7 +157,7 @@ class _Fitter:
             one = None if _sign(raw) == "{" else self.make(kind, raw, path, level)
             return None if one is None else msgspec.Raw(encode([one]))
         made = [self._noted(kind, element, f"{path}[{at}]", level) for at, element in enumerate(elements)]
-        if None in made and (kind is SimpleType or is_of_schemas(kind)):
+        if None in made and (kind in _WHOLE or is_of_schemas(kind)):
             return None
         return msgspec.Raw(encode([one for one in made if one is not None]))
 

@@ -223,6 +223,29 @@ class Prompt(_Entry, kw_only=True, gc=False):
     arguments: list[PromptArgument] | UnsetType = UNSET
 
 
+class SkillFrontmatter(Struct, kw_only=True, gc=False):
+    """What a `SKILL.md` begins with; its author may have written more."""
+
+    name: str
+    description: str
+
+
+class SkillResource(Struct, kw_only=True, gc=False):
+    """`SkillResource`: one file of a skill, with its digest and its length in bytes."""
+
+    uri: str
+    digest: Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$")]
+    size: Annotated[int, Meta(ge=0)]
+
+
+class Skill(Struct, kw_only=True, gc=False):
+    """`Skill` of the extension (SEP-2640), the same in all revisions. `resources` are all of its files, or none."""
+
+    uri: str
+    frontmatter: SkillFrontmatter
+    resources: Literal["dynamic"] | list[SkillResource]
+
+
 class ListPage(Struct, kw_only=True, gc=False):
     """The result of a list, without its entries."""
 
@@ -231,6 +254,12 @@ class ListPage(Struct, kw_only=True, gc=False):
 
 
 ENTRIES: Final[dict[Era, dict[Kind, type[Struct]]]] = {
-    "legacy": {"tools": LegacyTool, "resources": Resource, "templates": ResourceTemplate, "prompts": Prompt},
-    "modern": {"tools": Tool, "resources": Resource, "templates": ResourceTemplate, "prompts": Prompt},
+    "legacy": {
+        "tools": LegacyTool,
+        "resources": Resource,
+        "templates": ResourceTemplate,
+        "prompts": Prompt,
+        "skills": Skill,
+    },
+    "modern": {"tools": Tool, "resources": Resource, "templates": ResourceTemplate, "prompts": Prompt, "skills": Skill},
 }

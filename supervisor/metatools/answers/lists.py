@@ -12,12 +12,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from actors.catalogue.documents import document_of
-from actors.catalogue.offer import Resource, Tool
+from actors.catalogue.offer import Resource, Skill, Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.search.document import TOOLS, Hit
 from supervisor.metatools.answers.native_lists import resource_row
 from supervisor.metatools.answers.page import Context, sentences
-from supervisor.metatools.answers.rows import Row, list_row, other_row, row_tokens
+from supervisor.metatools.answers.rows import Row, list_row, row_tokens
 from supervisor.metatools.arguments.tools import ResourceQuery as ResourceListing
 from supervisor.metatools.inventory import Item, Listing, Position, Thing, encode_cursor
 from supervisor.metatools.texts import clean, shorten_to_tokens
@@ -124,7 +124,7 @@ def line_of(context: Context, item: Item) -> dict[str, Any]:
     if isinstance(thing, Tool):
         return list_row(context.seen, server, thing) | context.treatment(server, thing)
     hit = Hit(document=document_of(server, thing), score=0.0, distance=0.0, exact=False)
-    other = Row(other_row(hit, context.seen.prompt_name))
+    other = Row(context.other_row(hit))
     other.shrink()
     return other.value
 
@@ -136,7 +136,7 @@ def _resource(seen: Catalogue, item: Item) -> dict[str, Any]:
 
 def _with_words(asked: tuple[str, ...]) -> Callable[[Thing], bool]:
     def has_all(thing: Thing) -> bool:
-        uri = thing.uri if isinstance(thing, Resource) else ""
+        uri = thing.uri if isinstance(thing, Resource | Skill) else ""
         text = f"{uri} {thing.name} {thing.title} {thing.description}".casefold()
         return all(word in text for word in asked)
 

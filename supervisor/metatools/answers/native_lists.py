@@ -1,4 +1,4 @@
-"""Lists of resources, templates and prompts for MCP's own methods, and the row of a resource for a model. Pure.
+"""Lists of resources, templates, prompts and skills for MCP's own methods, and the row of a resource for a model. Pure.
 
 A cursor says after which entry of which server to go on. It is opaque to clients and means the same after a change of
 the catalogue, apart from the server that changed; clients are told of that by `list_changed`.
@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
 import msgspec
 
 from actors.catalogue.names.naming import resource_path, resource_uri
-from actors.catalogue.offer import Prompt, Resource, Tool, kind_of
+from actors.catalogue.offer import Item, Prompt, Resource, Skill, kind_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.definitions.fit import Unfit, fit
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.metatools.answers.skills import rename_skill
 from supervisor.metatools.inventory import encode_cursor, read_cursor
 from supervisor.metatools.lenient_json import NotAnObject, holds_object, members, plain
 from supervisor.metatools.texts import clean, clean_json, clean_value, shorten
 
-Listed = Literal["tools", "resources", "templates", "prompts"]
+Listed = Literal["tools", "resources", "templates", "prompts", "skills"]
 
 PAGE_SIZE = 500
 MAX_ROWS = 1000
@@ -140,7 +142,7 @@ def native_page(
     catalogue: Catalogue,
     kind: Listed,
     cursor: str | None,
-    define: Callable[[str, Tool | Resource | Prompt], dict[str, Any]],
+    define: Callable[[str, Item], dict[str, Any]],
     max_bytes: int = MAX_BYTES,
 ) -> tuple[list[Any], str | None]:
     """Return one page of definitions, and the cursor of the next page if there is one.
@@ -154,7 +156,7 @@ def native_page(
     for entry in _visible(catalogue):
         if entry.server < start.server:
             continue
-        items: tuple[Tool | Resource | Prompt, ...] = getattr(entry.offer, kind)
+        items: tuple[Item, ...] = getattr(entry.offer, kind)
         position = start.position if entry.server == start.server else 0
         for number, item in enumerate(items[position:], position):
             if len(page) == PAGE_SIZE or left < 0:
@@ -165,12 +167,14 @@ def native_page(
     return page, None
 
 
-def native_definition(catalogue: Catalogue, server: str, item: Tool | Resource | Prompt) -> dict[str, Any]:
-    """Return the definition of a resource or a prompt under its name at the door of the meta-tools. Raises `Unfit`."""
-    fitted = fit(item.definition, kind_of(item), "legacy").definition  # the eras have the same resources and prompts
+def native_definition(catalogue: Catalogue, server: str, item: Item) -> dict[str, Any]:
+    """Return the definition of what is no tool under its name at the door of the meta-tools. Raises `Unfit`."""
+    fitted = fit(item.definition, kind_of(item), "legacy").definition  # the eras have the same of all but tools
     definition: dict[str, Any] = dict(json.MEMBERS.decode(fitted))
     if isinstance(item, Prompt):
         definition["name"] = catalogue.prompt_name(server, item.name)
+    elif isinstance(item, Skill):
+        definition |= rename_skill(definition, partial(resource_uri, server))
     elif isinstance(item, Resource):
         definition["uriTemplate" if item.template else "uri"] = resource_uri(server, item.uri)
     if "_meta" in definition:

@@ -22,6 +22,7 @@ from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.document import Found, Hit
 from supervisor.metatools.answers.rows import Row, other_row, tool_row
+from supervisor.metatools.answers.skills import tools_of
 from supervisor.metatools.servers.availability import availability_of, is_off, newcomers, standings
 from supervisor.metatools.servers.purposes import list_names
 from supervisor.metatools.servers.unavailable import FITS, MOST, NOTHING
@@ -106,6 +107,14 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         """Return the members of a row that say what becomes of a call of the tool, if not simply its result."""
         confirmed = {"requires_confirmation": True} if self.confirms(server, (tool.own or tool).name) else {}
         return confirmed | self.availability(server, (tool.own or tool).name)
+
+    def other_row(self, hit: Hit) -> dict[str, Any]:
+        """Return the line of what is no tool; that of a skill says how the tools are that it names."""
+        row = other_row(hit, self.seen.prompt_name)
+        if hit.document.kind != "skill":
+            return row
+        tools = tools_of(self.seen, hit.document, self.availability)
+        return {**row, "tools": tools} if tools else row
 
     def frame(self, query: str, total: int, milliseconds: float, notice: str) -> dict[str, Any]:
         """Return an answer without its rows. What is to be noticed comes first, as a model reads from the top."""
@@ -217,7 +226,7 @@ def _more(hits: Sequence[Hit], shown: int) -> str:
 def row_of(context: Context, hit: Hit, named: Resolved | None, *, first: bool) -> Row:
     document = hit.document
     if document.kind != "tool":
-        return Row(other_row(hit, context.seen.prompt_name))
+        return Row(context.other_row(hit))
     entry = context.seen.entries[document.server]
     tool = entry.tools[document.name]
     exact = named == Resolved(document.server, document.name)

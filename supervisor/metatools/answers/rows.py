@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from actors.catalogue.documents import uri_of
 from actors.catalogue.metadata import HINTS
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
@@ -193,10 +194,10 @@ def list_row(seen: Catalogue, server: str, tool: Tool) -> dict[str, Any]:
 
 
 def other_row(hit: Hit, prompt_name: Callable[[str, str], str]) -> dict[str, Any]:
-    """Return the line of a resource, a template or a prompt, with what names it; `prompt_name` as it is listed."""
+    """Return the line of what is no tool, with what names it; `prompt_name` as a prompt is listed."""
     document = hit.document
     is_prompt = document.kind == "prompt"
-    name = prompt_name(document.server, document.name) if is_prompt else document.key
+    name = prompt_name(document.server, document.name) if is_prompt else uri_of(document)
     return {
         "kind": document.kind,
         "server_name": document.server,

@@ -133,7 +133,9 @@ def object_text(raw: msgspec.Raw) -> msgspec.Raw:
 class _Exact(msgspec.Struct, forbid_unknown_fields=True):
     query: str
     limit: int | None = None
-    kinds: Annotated[list[Literal["tool", "resource", "template", "prompt"]], msgspec.Meta(max_length=MAX_LISTED)] = []
+    kinds: Annotated[
+        list[Literal["tool", "resource", "template", "prompt", "skill"]], msgspec.Meta(max_length=MAX_LISTED)
+    ] = []
 
 
 _exact = msgspec.json.Decoder(_Exact)

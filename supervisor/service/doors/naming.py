@@ -14,12 +14,13 @@ import msgspec
 from actors.catalogue.names.naming import URI_SCHEME, resource_uri, split_resource
 from actors.catalogue.names.resolution import Ambiguous, Meaning, Resolved
 from actors.catalogue.names.uris import resolve_bare
-from actors.catalogue.offer import Prompt, Resource, Tool, kind_of
+from actors.catalogue.offer import LISTS, Item, Prompt, Skill, Tool, kind_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ToolHeld, UnknownPrompt, UnknownTool
 from actors.protocol.wire import json
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.answers.native_lists import rewrite_meta
+from supervisor.metatools.answers.skills import rename_skill
 from supervisor.metatools.servers.availability import unlisted_of
 from supervisor.metatools.texts import clean
 from supervisor.servers.safety import WithheldTool
@@ -36,7 +37,6 @@ NAME_KEY: Final = "mcpvisor/name"
 MAX_NAME_SHOWN: Final = 100
 _NAME_COST: Final = 8
 """A name costs as much as so many bytes that a model wrote."""
-_LISTS: Final = ("tools", "prompts", "resources", "templates")
 
 Lists = dict[str, tuple[tuple[object, ...], ...]]
 
@@ -48,7 +48,7 @@ class Names(msgspec.Struct, frozen=True):
     prompts: Namespace
     uris: Uris
 
-    def definition_of(self, version: str, server: str, item: Tool | Prompt | Resource) -> dict[str, Any]:
+    def definition_of(self, version: str, server: str, item: Item) -> dict[str, Any]:
         """Return the definition of what a server offers for clients of a revision, under its name here.
 
         All else is the server's own, as far as such clients take it. Raises `Unfit` if they cannot.
@@ -57,11 +57,15 @@ class Names(msgspec.Struct, frozen=True):
             member, name, own = "name", self.tools.name_of(server, item.name), (item.own or item).name
         elif isinstance(item, Prompt):
             member, name, own = "name", self.prompts.name_of(server, item.name), item.name
+        elif isinstance(item, Skill):  # all of its files under one name, as they refer to one another
+            member, name, own = "uri", resource_uri(server, item.uri), item.uri
         elif item.template:  # nobody knows whose URIs fit it
             member, name, own = "uriTemplate", resource_uri(server, item.uri), item.uri
         else:
             member, name, own = "uri", self.uris.name_of(server, item.uri), item.uri
         definition: dict[str, Any] = dict(json.MEMBERS.decode(fit(item.definition, kind_of(item), version)))
+        if isinstance(item, Skill):
+            definition |= rename_skill(definition, partial(resource_uri, server))
         definition[member] = name
         definition["_meta"] = self._meta(server, own, definition.get("_meta"))
         return definition
@@ -98,7 +102,7 @@ class CurrentNames:
         entries = seen.entries
         if entries is self._entries:
             return self._made
-        lists = {server: tuple(getattr(entry.offer, name) for name in _LISTS) for server, entry in entries.items()}
+        lists = {server: tuple(getattr(entry.offer, name) for name in LISTS) for server, entry in entries.items()}
         if _same(self._lists, lists):
             made = self._made
         else:

@@ -44,7 +44,13 @@ _NAMED: Final = frozenset({*NAMED, "dependencies"})
 _RECURSIVE: Final = b'"$recursiveRef"'
 _MAY_REFER: Final = re.compile(rb'[Rr]ef"|\\')
 """What a text has that holds a reference; a key may be spelled with escapes."""
-_KEYS: Final[dict[Kind, str]] = {"tools": "name", "resources": "uri", "templates": "uriTemplate", "prompts": "name"}
+_KEYS: Final[dict[Kind, str]] = {
+    "tools": "name",
+    "resources": "uri",
+    "templates": "uriTemplate",
+    "prompts": "name",
+    "skills": "uri",
+}
 _LIST: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 

@@ -1,0 +1,177 @@
+"""Skills at the doors of many servers: what is asked about one, and whether its files are those that were listed.
+
+A file is held against the entry that its server gave of the skill (SEP-2640, "Integrity and Verification"): a digest
+says that both fit together, and nothing about whether either can be trusted.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
+
+import msgspec
+import trio
+
+from actors.catalogue.lists.skills import files_of
+from actors.catalogue.lists.validation import Unusable, skill
+from actors.catalogue.names.naming import resource_uri
+from actors.catalogue.offer import Skill
+from actors.errors import ProtocolViolation, SkillMismatch, SupervisorError
+from actors.protocol.agreement.versions import Era
+from actors.protocol.wire import json
+from actors.protocol.wire.jsonrpc import RemoteError, encode
+from supervisor.host.loop.workbench import Workbench
+from supervisor.metatools.answers.skills import rename_skill
+from supervisor.metatools.texts import clean
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.fitting.tool_definitions import fit_page
+from supervisor.service.lookup.naming import Naming
+from supervisor.service.lookup.visible import Visible
+from supervisor.service.request import PARAMS_COST, named_params
+
+GET: Final = "skills/get"
+READ_DIRECTORY: Final = "resources/directory/read"
+_HASHED: Final = 16
+"""So many bytes cost as much as one that a model wrote."""
+_MAX_URI_SHOWN: Final = 200
+
+
+class Ask(Protocol):
+    """Asks a server; see `Forwarder.ask`."""
+
+    def __call__(
+        self, exchange: Exchange, method: str, server: str, members: dict[str, msgspec.Raw], since: float, **more: Any
+    ) -> Awaitable[bytes]: ...
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What was read of a file: its length in bytes, and its digest as an entry of a skill has it."""
+
+    size: int
+    digest: str
+
+
+class Skills:
+    """Answers the methods of the extension that name something; `ask` sends them to its server."""
+
+    def __init__(self, visible: Visible, bench: Workbench, naming: Naming, ask: Ask) -> None:
+        self._visible = visible
+        self._bench = bench
+        self._naming = naming
+        self._ask = ask
+        self.methods: dict[str, Callable[[Exchange], Awaitable[bytes]]] = {
+            GET: self._get,
+            READ_DIRECTORY: self._read_directory,
+        }
+
+    async def _get(self, exchange: Exchange) -> bytes:
+        server, own, body = await self._answer(exchange)
+        return await self._bench.run(len(body) // PARAMS_COST, _as_got, server, own, body, exchange.client.era)
+
+    async def _read_directory(self, exchange: Exchange) -> bytes:
+        server, _, body = await self._answer(exchange)
+        return await self._bench.run(len(body) // PARAMS_COST, _as_listed, server, body, exchange.client.version)
+
+    async def _answer(self, exchange: Exchange) -> tuple[str, str, bytes]:
+        since = trio.current_time()
+        members, uri = await named_params(self._bench, exchange, "uri")
+        server, own = await self._naming.resource(exchange.client, uri, since)
+        members["uri"] = msgspec.Raw(encode(own))
+        return server, own, await self._ask(exchange, exchange.method, server, members, since, name=own)
+
+    async def check(self, exchange: Exchange, server: str, uri: str, body: bytes, since: float) -> bool:
+        """Hold contents against each skill that has the file; return whether one has. Raises `SkillMismatch`.
+
+        A skill may have changed since it was listed, so its server is asked once more before anything is refused.
+        """
+        entry = self._visible.now(exchange.client.principal).entries.get(server)
+        holding = entry.skills_with(uri) if entry is not None else []
+        if not holding:
+            return False
+        read = await self._bench.run(len(body) // _HASHED, content_of, body)
+        for held in holding:
+            if not await self._bench.run(len(held.definition), _fits, held, uri, read):
+                now = await self._newest(exchange, server, held.uri, since)
+                if now is None or not await self._bench.run(len(now.definition), _fits, now, uri, read):
+                    raise _mismatch(server, held.uri, uri)
+        return True
+
+    async def _newest(self, exchange: Exchange, server: str, uri: str, since: float) -> Skill | None:
+        with suppress(SupervisorError, RemoteError):
+            named = {"uri": msgspec.Raw(encode(uri))}
+            body = await self._ask(exchange, GET, server, named, since, name=uri, era="legacy")
+            return await self._bench.run(len(body), _skill_in, server, uri, body)
+        return None
+
+
+def content_of(body: bytes) -> Content | None:
+    """Return what the result of `resources/read` has of one file; None if it is not one, or cannot be read."""
+    contents = json.read_or(json.ELEMENTS, json.at(body, "contents"), [])
+    if len(contents) != 1:
+        return None
+    item = json.members(contents[0])
+    text, blob = (json.read_or(json.STRING, item.get(name, msgspec.Raw(b"")), None) for name in ("text", "blob"))
+    if (text is None) is (blob is None):
+        return None
+    try:
+        data = text.encode() if text is not None else base64.b64decode(blob or "", validate=True)
+    except ValueError:
+        return None
+    return Content(len(data), f"sha256:{hashlib.sha256(data).hexdigest()}")
+
+
+def _fits(held: Skill, uri: str, read: Content | None) -> bool:
+    files = files_of(held)
+    if files is None:
+        return True  # it is made anew each time: there is nothing to hold it against
+    file = files.get(unquote(uri))
+    return file is not None and read is not None and (file.size, file.digest) == (read.size, read.digest)
+
+
+def _mismatch(server: str, held: str, uri: str) -> SkillMismatch:
+    file, whose = clean(uri[:_MAX_URI_SHOWN]), clean(held[:_MAX_URI_SHOWN])
+    text = f"server {server!r} gave something for {file!r} that is not what it lists for the skill {whose!r}"
+    return SkillMismatch(
+        f"{text}: do not use the skill; tell the user",
+        server=server,
+        outcome="completed",
+        details={"skill": held[:8192]},
+    )
+
+
+def _skill_in(server: str, uri: str, body: bytes) -> Skill:
+    """Return the skill of a result of `skills/get`. Raises `ProtocolViolation`."""
+    try:
+        got = skill(json.at(body, "skill"))
+    except Unusable as reason:
+        text = f"server {server!r} answered {GET} with something that is no skill: {reason}"
+        raise ProtocolViolation(text, server=server, outcome="completed") from None
+    if got.uri != uri:
+        text = f"server {server!r} answered {GET} with another skill than was asked for"
+        raise ProtocolViolation(text, server=server, outcome="completed")
+    return got
+
+
+def _as_got(server: str, uri: str, body: bytes, era: Era) -> bytes:
+    """Return the result of `skills/get` with the URIs of this door."""
+    entry = json.members(_skill_in(server, uri, body).definition)
+    renamed = {**entry, **rename_skill(entry, partial(resource_uri, server))}
+    members: dict[str, Any] = {**json.members(body), "skill": renamed}
+    if era == "modern":  # nothing is known about who else may see it
+        members = {"ttlMs": 0, **members, "cacheScope": "private"}
+    return encode(members)
+
+
+def _as_listed(server: str, body: bytes, version: str) -> bytes:
+    """Return the result of `resources/directory/read` with the URIs of this door."""
+    fitted = fit_page(body, "resources", version)
+    members: dict[str, Any] = dict(json.members(fitted))
+    children = json.read_or(json.ELEMENTS, json.at(fitted, "resources"), [])
+    listed = [json.members(child) for child in children]
+    members["resources"] = [{**child, "uri": resource_uri(server, json.text_at(child["uri"]))} for child in listed]
+    return encode(members)
