@@ -57,7 +57,7 @@ ROWS: Final = (
     Row(
         "what is yours",
         (
-            *("GET /api/me", "GET /api/values", "GET /api/logins/{login}"),
+            *("GET /api/me", "GET /api/preflight", "GET /api/values", "GET /api/logins/{login}"),
             *("GET /api/logs", "WS /api/logs"),  # a member sees lines of what is started for them alone
             *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/consents"),
             *("GET /api/events", "WS /api/events"),

@@ -9,6 +9,9 @@ from __future__ import annotations
 import click
 
 EXIT_FAILED = 1
+EXIT_REQUIRED = {"missing": 10, "renamed": 11, "hidden": 12, "held": 13, "unavailable": 14}
+"""For tools that are required and cannot be called: the first that is true of any, so the last is the one that may pass
+by itself."""
 EXIT_UNAVAILABLE = 69
 """sysexits.h EX_UNAVAILABLE: no daemon answers."""
 EXIT_WANT = 75

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import click
+from click.core import ParameterSource
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -24,8 +25,11 @@ from supervisor.commands.common import (
     servers_option,
     table,
 )
+from supervisor.commands.outcomes import EXIT_FAILED, EXIT_REQUIRED
 
-PATH = "/api/tools"
+PATH, PREFLIGHT = "/api/tools", "/api/preflight"
+BATCH = 20
+"""So many tools are asked about with one request, as an address has bounds."""
 SORT_WORDS = tuple(word.replace("_", "-") for word in get_args(SortBy))
 SAFETY_STYLES = {"safe": "green", "moderate": "yellow", "dangerous": "bold red"}
 COLUMNS = (
@@ -80,13 +84,37 @@ WIDE = 180
 @click.option("--descending", is_flag=True, default=None, help="Show the highest first.")
 @limit_option("tools", 50, MAX_LIMIT)
 @click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="How many tools to leave out first.")
+@click.option(
+    "--require",
+    "required",
+    multiple=True,
+    metavar="TOOLS",
+    help="List none, but say whether these can be called: server:tool, with commas or several times.",
+)
 @daemon_options
-def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
+@click.pass_context
+def tools(
+    context: click.Context, /, *, as_json: bool, url: str, sort_by: str, required: tuple[str, ...], **criteria: Any
+) -> None:
     """List the tools that fit all criteria, with what is known of them.
+
+    With --require it says whether tools can be called, and calls none: for a script, before it begins. It is about
+    whoever asks: what they may call. A server that sleeps is no reason, as the call wakes it.
 
     \b
     mcpvisor tools --server github --safety dangerous
+    mcpvisor tools --require github:create_issue,time:get_current_time
+
+    With --require: exit 0 if all can be called, else the first of these that is true of any: 10 if it is missing, 11
+    if it has another name now, 12 if it is hidden from clients, 13 if it waits for approval, 14 if its server cannot
+    be used now.
     """
+    if required:
+        given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+        if others := {*given} - {"required", "as_json", "url"}:
+            raise click.UsageError(f"--require stands alone, without {', '.join(sorted(others))}")
+        names = [name.strip() for each in required for name in each.split(",") if name.strip()]
+        raise SystemExit(check_required(url, [*dict.fromkeys(names)], as_json=as_json))
     listing = page(url, PATH, {**criteria, "sort_by": sort_by.replace("-", "_")}, needs="tools")
     if as_json:
         print_json(listing)
@@ -98,6 +126,24 @@ def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
     out.print(f"{len(listing['tools'])} of {listing['total']} tools ({levels})", markup=False)
     for server, names in listing.get("hidden", {}).items():
         out.print(plain(f"hidden by the configuration of {server}: {', '.join(names)}"))
+
+
+def check_required(url: str, names: list[str], *, as_json: bool) -> int:
+    """Show of each tool whether it can be called; return the exit code."""
+    if not names:
+        raise click.UsageError("--require names no tool")
+    parts = [names[first : first + BATCH] for first in range(0, len(names), BATCH)]
+    rows = [row for part in parts for row in page(url, PREFLIGHT, {"tools": part}, needs="tools")["tools"]]
+    wrong = {row["status"] for row in rows} - {"ready"}
+    if as_json:
+        print_json({"ready": not wrong, "tools": rows})
+    else:
+        shown = table("TOOL", "STATUS", "WHY")
+        for row in rows:
+            style = "green" if row["status"] == "ready" else "bold red"
+            shown.add_row(plain(row["asked"]), Text(plain(row["status"]).plain, style=style), plain(row["reason"]))
+        print_table(console(), shown)
+    return next((code for status, code in EXIT_REQUIRED.items() if status in wrong), EXIT_FAILED if wrong else 0)
 
 
 def rows_of(listed: list[dict[str, Any]]) -> RenderableType:

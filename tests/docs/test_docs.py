@@ -240,7 +240,7 @@ def test_every_page_says_what_it_answers_and_which_parameters_it_takes() -> None
 
 
 def test_every_status_of_a_failure_is_in_the_documentation() -> None:
-    text = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "http-requests.md").read_text(encoding="utf-8")
     assert {f"{status}" for _, status in STATUSES} == set(re.findall(r"^- \*\*(\d+)\*\*: ", text, re.MULTILINE))
 
 
@@ -277,7 +277,7 @@ def test_the_overview_of_commands_has_all_of_them_by_subject() -> None:
 
 
 def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
-    text = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "http-requests.md").read_text(encoding="utf-8")
     lines = [shlex.split(line) for line in shell_lines(text) if line.startswith("curl ")]
     pages = routes_of_the_front()
     for words in lines:

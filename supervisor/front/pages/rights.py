@@ -47,7 +47,7 @@ MEMBERS: Final = (
     *("GET /api/questions", "GET /api/questions/<question>", "POST /api/questions/<question>"),
     *("GET /api/consents", "DELETE /api/consents/<id_>"),
     *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/events"),
-    *("GET /api/me", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}"),
+    *("GET /api/me", "GET /api/preflight", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}"),
     *("POST /api/servers/<server>/login", "POST /api/servers/<server>/logout", "GET /api/logins/<login>"),
     *("POST /api/logins/<login>/answer", "GET /api/servers/<server>/logs", "GET /api/logs"),
 )

@@ -1,8 +1,8 @@
-"""The pages about tools: `/api/tools` selects by criteria, `/api/tokens` says what each tool costs a model, and
-`/api/tools/history` what a tool was defined as before.
+"""The pages about tools: `/api/tools` selects by criteria, `/api/preflight` says whether tools can be called,
+`/api/tokens` what each tool costs a model, and `/api/tools/history` what a tool was defined as before.
 
-- Parameters are the fields of `Criteria`, `TokenQuery` and `HistoryQuery`. An unknown one or a bad value is 400 and
-  says what is known.
+- Parameters are the fields of `Criteria`, `PreflightQuery`, `TokenQuery` and `HistoryQuery`. An unknown one or a bad
+  value is 400 and says what is known.
 - A page is bounded by `limit`, and says how many there are in total.
 - Nothing here carries a payload of a call. Descriptions are the servers' own text: show it, never run it.
 - In what changed of a definition the secrets of its server are hidden, and what cannot be seen is escaped, so that
@@ -17,6 +17,7 @@ from itertools import chain, pairwise
 from typing import Annotated, Any
 
 import msgspec
+import trio
 from msgspec.structs import replace
 from quart import Response
 from quart_trio import QuartTrio
@@ -39,11 +40,14 @@ from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import ConfirmRules
 from supervisor.metatools.texts import escape
 from supervisor.servers.deployment import Deployment
+from supervisor.service.lookup.preflight import preflight
 from supervisor.store import ReplacedDefinition
 
 MAX_SHOWN_CHARS = 400
 """Of a text of a definition that changed, in its history."""
 MAX_TOKEN_ROWS = 1000
+MAX_REQUIRED = 100
+"""So many tools are looked at with one request."""
 MAX_HIDDEN = 500
 """So many hidden tools of a server are named."""
 Hide = Callable[[str], str]
@@ -64,10 +68,22 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     path: Annotated[str, msgspec.Meta(max_length=2000)]
 
 
+class PreflightQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`tools`: names of tools, in any form that a call takes."""
+
+    tools: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=1000)], ...], msgspec.Meta(max_length=MAX_REQUIRED)]
+
+
 def add_tool_routes(view: View, app: QuartTrio) -> None:
     async def tools(criteria: Criteria) -> Response:
         """List the tools that fit all criteria, also of your own launches; see `docs/reference/metadata.md`."""
         return json_response(await _tools(view, criteria))
+
+    async def required(asked: PreflightQuery) -> Response:
+        """Say of each of `tools` whether you can call it, and why not; nothing is called. `status` is `ready`,
+        `unavailable`, `held` (it waits for approval), `hidden`, `renamed` or `missing`.
+        """
+        return json_response(await _preflight(view, asked.tools))
 
     async def tokens(asked: TokenQuery) -> Response:
         """Show what each tool costs a model in tokens; the totals are always of all servers."""
@@ -78,6 +94,7 @@ def add_tool_routes(view: View, app: QuartTrio) -> None:
         return json_response(await _history(view, asked.path))
 
     app.add_url_rule("/api/tools", "tools", with_query(Criteria, tools))
+    app.add_url_rule("/api/preflight", "preflight", with_query(PreflightQuery, required))
     app.add_url_rule("/api/tools/history", "history", with_query(HistoryQuery, history))
     app.add_url_rule("/api/tokens", "tokens", with_query(TokenQuery, tokens))
 
@@ -89,6 +106,15 @@ async def _tools(view: View, criteria: Criteria) -> bytes:
     usage = view.totals(None if REQUESTER.get().person.may("auditor") else view.principal)
     treat = partial(_treat, view.deployment.value, view.confirm_rules())
     return await beside(lambda: _encode(catalogue, criteria, select(catalogue, usage, criteria, described, treat)))
+
+
+async def _preflight(view: View, asked: Sequence[str]) -> bytes:
+    person = REQUESTER.get().person
+    visible = await view.seen_by(person)
+    seen, statuses, now = visible.now(view.principal), visible.statuses(view.principal), trio.current_time()
+    look = partial(preflight, seen, statuses, now=now, tells_hidden=person.may("auditor"))
+    rows = await beside(lambda: [look(asked=each) for each in asked])
+    return msgspec.json.encode({"catalog_revision": seen.revision, "tools": rows})
 
 
 async def _catalogue_for_requester(view: View) -> Catalogue:

@@ -381,6 +381,8 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
         nothing = await ask(url, "search", "zzzzqqqq")
         called = await ask(url, "call", "notes:add_note", '{"title": "t", "text": "x"}')
         listed = await ask(url, "call", "notes:list_notes", "--json", stdin="")
+        required = await ask(url, "tools", "--require", "notes:add_note,weather-desk:close_station")
+        required_in_vain = await ask(url, "tools", "--require", "notes:add_note,notes:sing")
     rows = [line.split() for line in shown.stdout.splitlines()]
     assert rows[0] == ["SERVER", "STATUS", "PROCESS", "SINCE", "TOOLS", "TOKENS", "CALLS", "RESTARTS"]
     assert [row[:2] for row in rows[1:3]] == [["notes", "online"], ["weather-desk", "online"]]
@@ -393,6 +395,8 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
     assert json.loads(listed.stdout)["structuredContent"] == {"titles": ["t", "welcome"]}
     assert all(result.exit_code == 0 for result in (shown, as_json, hits, found_json, nothing, called, listed))
     assert "\x1b" not in shown.stdout + hits.stdout
+    assert (required.exit_code, required.stdout.split().count("ready")) == (0, 2)
+    assert (required_in_vain.exit_code, required_in_vain.stdout.split().count("missing")) == (10, 1)
 
 
 @pytest.mark.process

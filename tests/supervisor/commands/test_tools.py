@@ -14,7 +14,11 @@ from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Criteria
 from actors.catalogue.tool_rules import ToolRules
+from actors.catalogue.trust import Standing
 from actors.kit import Latest
+from actors.life.breakers import OpenBreaker
+from actors.life.states import State
+from actors.messages import ServerStatus
 from supervisor.cli import cli
 from supervisor.commands.common import json_text
 from supervisor.commands.tokens import MAX_ROWS
@@ -82,7 +86,7 @@ async def test_options_are_the_criteria(line: str, expected: list[str]) -> None:
 
 
 def test_every_criterion_has_an_option() -> None:
-    options = {parameter.name for parameter in tools.params} - {"as_json", "url"}
+    options = {parameter.name for parameter in tools.params} - {"as_json", "url", "required"}
     assert options == set(Criteria.__struct_fields__)
 
 
@@ -112,6 +116,67 @@ async def test_tools_that_the_configuration_hides_are_named_below_the_others() -
     assert "hidden" not in (await invoke("tools --server shop", view)).stdout
     told = json.loads((await invoke("tools --json --name read", view)).stdout)
     assert told["hidden"] == {"files": ["read_file"]}
+
+
+def required_view() -> View:
+    """The small catalogue with a tool in every state: renamed, hidden, held, of a server that is down or unknown."""
+    whole = CATALOGUE.entries["files"]
+    rules = ToolRules(deny=("delete_*",), rename={"writeFile": "save"})
+    files = whole.with_rules(rules, Standing(trust="strict", waiting={"read_file": "changed"}))
+    breaker = OpenBreaker(breaker="tool", tool="ship", until=1e12, seconds=30, failures=3, reason="it is silent")
+    up = ServerStatus(server="shop", state=State.DORMANT, wanted="up", since=0.0, breakers=(breaker,))
+    off = ServerStatus(
+        server="new", state=State.STOPPED, wanted="stopped", since=0.0, disabled=True, reason="it is off"
+    )
+    names = CATALOGUE.names.with_servers(["new"])
+    catalogue = replace(CATALOGUE, entries={**CATALOGUE.entries, "files": files}, names=names)
+    return view_of(catalogue=Latest(catalogue), statuses=Latest({"shop": up, "new": off}))
+
+
+@pytest.mark.parametrize(
+    ("required", "status", "code", "why"),
+    [
+        ("shop:search_orders", "ready", 0, ""),
+        ("shop__search-orders", "ready", 0, ""),
+        ("files:save", "ready", 0, ""),
+        ("files:writeFile", "renamed", 11, "called 'files:save' now"),
+        ("files:delete_file", "hidden", 12, "hidden from clients"),
+        ("files:read_file", "held", 13, "mcpvisor approve files"),
+        ("shop:ship", "unavailable", 14, "it keeps failing: it is silent"),
+        ("gone:list_ghosts", "unavailable", 14, "not available"),
+        ("new:anything", "unavailable", 14, "it is off"),
+        ("shop:shop_orders", "missing", 10, "did you mean shop:search_orders"),
+        ("nowhere:tool", "missing", 10, "no server 'nowhere' is configured"),
+    ],
+)
+async def test_a_required_tool_has_a_status_with_its_reason_and_an_exit_code(
+    required: str, status: str, code: int, why: str
+) -> None:
+    result = await invoke(f"tools --require {required} --json", required_view())
+    (row,) = json.loads(result.stdout)["tools"]
+    assert (row["status"], result.exit_code) == (status, code)
+    assert why in row["reason"]
+    assert (row["reason"] == "") == (status == "ready")
+
+
+async def test_required_tools_are_all_told_of_and_what_may_pass_counts_last() -> None:
+    result = await invoke("tools --require shop:search_orders,shop:ship --require files:delete_file", required_view())
+    lines = [line.split()[:2] for line in result.stdout.splitlines()]
+    assert lines == [
+        ["TOOL", "STATUS"],
+        ["shop:search_orders", "ready"],
+        ["shop:ship", "unavailable"],
+        ["files:delete_file", "hidden"],
+    ]
+    assert result.exit_code == 12
+    names = ",".join(f"files:tool_{number}" for number in range(45))
+    many = await invoke(f"tools --json --require {names}", required_view())
+    assert [row["asked"] for row in json.loads(many.stdout)["tools"]] == names.split(",")
+
+
+@pytest.mark.parametrize("line", ["--require a:b --safety safe", "--require ,"])
+async def test_what_is_required_stands_alone(line: str) -> None:
+    assert (await invoke(f"tools {line}")).exit_code == 2
 
 
 async def test_tokens_are_shown_by_server_and_by_tool_with_the_savings() -> None:
