@@ -29,6 +29,7 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers.skills import rename_skill
 from supervisor.metatools.texts import clean
 from supervisor.service.asking.exchange import Exchange
+from supervisor.service.client import Client
 from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.lookup.naming import Naming
 from supervisor.service.lookup.visible import Visible
@@ -36,6 +37,8 @@ from supervisor.service.request import PARAMS_COST, named_params
 
 GET: Final = "skills/get"
 READ_DIRECTORY: Final = "resources/directory/read"
+OF_SKILLS: Final = frozenset({GET, READ_DIRECTORY})
+"""Official SDKs want both to say for how long they hold."""
 _HASHED: Final = 16
 """So many bytes cost as much as one that a model wrote."""
 _MAX_URI_SHOWN: Final = 200
@@ -75,7 +78,7 @@ class Skills:
 
     async def _read_directory(self, exchange: Exchange) -> bytes:
         server, _, body = await self._answer(exchange)
-        return await self._bench.run(len(body) // PARAMS_COST, _as_listed, server, body, exchange.client.version)
+        return await self._bench.run(len(body) // PARAMS_COST, _as_listed, server, body, exchange.client)
 
     async def _answer(self, exchange: Exchange) -> tuple[str, str, bytes]:
         since = trio.current_time()
@@ -161,17 +164,19 @@ def _as_got(server: str, uri: str, body: bytes, era: Era) -> bytes:
     """Return the result of `skills/get` with the URIs of this door."""
     entry = json.members(_skill_in(server, uri, body).definition)
     renamed = {**entry, **rename_skill(entry, partial(resource_uri, server))}
-    members: dict[str, Any] = {**json.members(body), "skill": renamed}
-    if era == "modern":  # nothing is known about who else may see it
-        members = {"ttlMs": 0, **members, "cacheScope": "private"}
-    return encode(members)
+    return encode(_kept({**json.members(body), "skill": renamed}, era))
 
 
-def _as_listed(server: str, body: bytes, version: str) -> bytes:
+def _kept(members: dict[str, Any], era: Era) -> dict[str, Any]:
+    """Return a result with how long it holds, in the era that has it; who else may see it, nothing is known of."""
+    return {"ttlMs": 0, **members, "cacheScope": "private"} if era == "modern" else members
+
+
+def _as_listed(server: str, body: bytes, client: Client) -> bytes:
     """Return the result of `resources/directory/read` with the URIs of this door."""
-    fitted = fit_page(body, "resources", version)
+    fitted = fit_page(body, "resources", client.version)
     members: dict[str, Any] = dict(json.members(fitted))
     children = json.read_or(json.ELEMENTS, json.at(fitted, "resources"), [])
     listed = [json.members(child) for child in children]
     members["resources"] = [{**child, "uri": resource_uri(server, json.text_at(child["uri"]))} for child in listed]
-    return encode(members)
+    return encode(_kept(members, client.era))

@@ -43,8 +43,9 @@ from supervisor.service.gateway import ServiceParts
 from supervisor.service.lookup.lookup import refuse_left_out
 from supervisor.service.port import Revisions
 from supervisor.service.request import PARAMS_COST, Parts, is_method, parts_of, unknown_method, with_name
+from supervisor.service.skills import OF_SKILLS
 
-CACHED: Final = frozenset({*LISTED_BY, "resources/read", "skills/get"})
+CACHED: Final = frozenset({*LISTED_BY, "resources/read", *OF_SKILLS})
 """Methods whose results say in the modern era for how long they hold (MCP 2026-07-28, server/utilities/caching)."""
 NOT_PASSED: Final = frozenset({"logging/setLevel", "tasks/list", *OF_RESOURCES})
 """What needs more than one request and its answer: a session of the client, with which the server has none. Tasks of

@@ -29,6 +29,8 @@ MANIFEST = f"{REFUNDS}/SKILL.md"
 HERE = f"mcp://desk/{REFUNDS}"
 """The same at the doors of many servers."""
 
+METHODS = ("skills/list", "skills/get", "resources/directory/read")
+
 clients = pytest.mark.parametrize("era", ["legacy", "modern"])
 many = pytest.mark.parametrize("path", ["", "all"])
 
@@ -84,13 +86,11 @@ async def test_at_its_own_door_a_server_is_asked_and_answers_as_it_is(era: Era) 
 
 async def test_across_the_eras_a_result_says_for_how_long_it_holds_where_it_has_to() -> None:
     async with rig("legacy") as it:
-        for method in ("skills/list", "skills/get"):
+        for method in METHODS:
             told = await it.result("servers/desk", MODERN, method, uri=MANIFEST)
             assert (told["resultType"], told["ttlMs"], told["cacheScope"]) == ("complete", 0, "private")
-        told = await it.result("servers/desk", MODERN, "resources/directory/read", uri=REFUNDS)
-        assert told.keys() == {"resultType", "resources"}
     async with rig("modern") as it:
-        for method in ("skills/list", "skills/get"):
+        for method in METHODS:
             told = await it.result("servers/desk", LEGACY, method, uri=MANIFEST)
             assert not told.keys() & {"resultType", "ttlMs", "cacheScope"}
 
@@ -154,9 +154,11 @@ async def test_one_that_is_not_listed_is_got_by_its_uri(path: str, era: Era) -> 
 
 @many
 async def test_a_directory_is_read_under_the_names_of_the_door(path: str) -> None:
-    async with rig() as it:
-        listed = await it.result(path, LEGACY, "resources/directory/read", uri=f"{HERE}/examples")
-        assert listed["resources"] == [{"uri": f"{HERE}/examples/email.md", "name": "email.md"}]
+    for era, client in CLIENTS.items():
+        async with rig(era) as it:
+            listed = await it.result(path, client, "resources/directory/read", uri=f"{HERE}/examples")
+            assert listed["resources"] == [{"uri": f"{HERE}/examples/email.md", "name": "email.md"}]
+            assert ("ttlMs" in listed) is ("cacheScope" in listed) is (era == "modern")
 
 
 @many
