@@ -19,6 +19,7 @@ import trio
 
 from actors.catalogue.offer import Offer
 from actors.kit import is_want
+from actors.kit.decoding import GivesWay
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +59,15 @@ class Tiktoken:
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
+        self._turns = GivesWay()
 
     def count(self, text: str) -> int:
         """Return the number of tokens; in a run of more than 4,096 characters without a space, one more per cut."""
-        return sum(len(self._encoding.encode_ordinary(part)) for part in slices(text))
+        tokens = 0
+        for part in slices(text):
+            self._turns.between()
+            tokens += len(self._encoding.encode_ordinary(part))
+        return tokens
 
 
 Tokenizer = Tiktoken | Estimate
