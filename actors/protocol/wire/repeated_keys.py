@@ -27,7 +27,7 @@ _OPENING, _CLOSING, _QUOTE = b'{}"'
 _MARK = re.compile(rb'["{}]')
 _COLON = re.compile(rb"[ \t\r\n]*:")
 _PIECE_BYTES, _MAX_PIECE_BYTES = 256, 64 * 1024
-"""Of a string with escapes that is looked at at a time, growing."""
+"""Of a string with escapes that is looked at at a time, growing; the most of what is outside of strings."""
 
 
 class RepeatedKey(InvalidArguments):
@@ -97,7 +97,11 @@ def _walk(text: bytes) -> None:
 def _marks(text: bytes) -> Iterator[tuple[int, str]]:
     """Yield the braces of a text, and a quote with each of its keys."""
     place = 0
-    while (mark := _MARK.search(text, place)) is not None:
+    while place < len(text):
+        mark = _MARK.search(text, place, place + _MAX_PIECE_BYTES)
+        if mark is None:
+            place += _MAX_PIECE_BYTES
+            continue
         start = place = mark.end()
         if text[start - 1] != _QUOTE:
             yield text[start - 1], ""

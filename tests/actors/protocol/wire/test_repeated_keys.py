@@ -57,6 +57,12 @@ def test_what_is_too_deep_is_refused_in_words() -> None:
         check_keys(b'{"a":' * 5000 + b"1" + b"}" * 5000)
 
 
+@pytest.mark.parametrize("size", [0, 65_534, 65_535, 65_536, 65_537, 200_000])
+def test_what_is_between_two_keys_may_be_long(size: int) -> None:
+    with pytest.raises(RepeatedKey):
+        check_keys(('{"a":' + "1" * size + ',"a":1}' + " " * LARGE_BYTES).encode())
+
+
 def test_strings_full_of_escapes_end_where_they_end() -> None:
     for escapes in range(600):  # whatever place of a piece the escape falls on
         text = '{"a":"' + "x" * escapes + '\\\\\\"\\\\", "b" :1, "b":1}' + " " * LARGE_BYTES
