@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from pathlib import Path
 
 import msgspec
 import trio
@@ -304,11 +305,26 @@ async def _first_status(scene: Scene) -> Answer:
 
 async def _long_list(scene: Scene) -> Answer:
     """Let a server list 31 MiB of tools in place of one."""
-    directory = scene.directory / "lister"
-    for file in directory.glob("later-*.json"):
-        file.rename(directory / f"tools-{file.stem.partition('-')[2]}.json")
+    _list_more(scene.directory / "lister")
     await scene.call("lister-relist", b"{}")
     return await _watched(scene, 2 * WALK_S)
+
+
+async def _changed(scene: Scene) -> Answer:
+    """Let all tools of a server become other ones."""
+    if _list_more(scene.directory / "changer"):
+        await scene.call("changer-relist", b"{}")
+        await trio.sleep(2 * WALK_S)
+    await scene.call("changer-relist", b"{}")
+    return await _watched(scene, 2 * WALK_S)
+
+
+def _list_more(directory: Path) -> bool:
+    """Have a server list what it did not list at first; return whether there is anything."""
+    files = [*directory.glob("later-*.json")]
+    for file in files:
+        file.rename(directory / f"tools-{file.stem.partition('-')[2]}.json")
+    return bool(files)
 
 
 async def _boast(scene: Scene) -> Answer:
@@ -344,6 +360,7 @@ async def _exit(scene: Scene) -> Answer:
 SERVERS = (
     Case(input="handshake", worst="capabilities of 15 MiB", run=_boast, once=True),
     Case(input="tools/list of a server", worst="31 MiB in three pages", run=_long_list, once=True),
+    Case(input="tools/list of a server", worst="10,000 tools that all change at once", run=_changed),
     Case(input="exit", worst="stderr is full of what looks like secrets", run=_exit, once=True),
 )
 

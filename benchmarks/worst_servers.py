@@ -20,10 +20,12 @@ Tools = list[dict[str, Any]]
 TOOLS = 10_000
 TWINS = 4000
 """Of these tools differ only in separators."""
-ORDINARY = 12
-"""Servers with ordinary tools; eight others have what is worst in one way or another."""
+ORDINARY = 10
+"""Servers with ordinary tools; ten others have what is worst in one way or another."""
 LISTED = 31 * 1024 * 1024
 """Bytes of the longest list; the limit of a walk is 32 MiB."""
+CHANGED = 10_000
+"""Tools of a server that all change at once: the limit of a list."""
 READ = MAX_WEIGHT - 4096
 """What is read of JSON with much syntax in it."""
 ANSWERED = 16 * 1024 * 1024 - 1024
@@ -58,6 +60,7 @@ def servers(directory: Path) -> dict[str, Any]:
         "worker": _worker(),
         "reporter": _reporter(),
         "lister": _lister(),
+        "changer": _changer(),
         "asker": asker(),
         "boaster": {**_greeting(b'{"tools":{"x":"' + b"x" * BOASTED + b'"}}'), "wait": b""},
     }
@@ -220,6 +223,16 @@ def _lister() -> dict[str, bytes]:
         more = {"nextCursor": f"{number + 1}"} if number + 1 < len(pages) else {}
         files[f"later-{number}.json"] = encode({"tools": tools, **more})
     return files
+
+
+def _changer() -> dict[str, bytes]:
+    """One tool at first, then as many as a list may have, all of which are other ones each time."""
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in ("path", "query", "limit")}}
+    tools = [{"name": f"change_{number}", **_said("Change @TURN@"), "inputSchema": schema} for number in range(CHANGED)]
+    return {
+        "tools-0.json": _listed([{"name": "relist", "inputSchema": {}}]),
+        "later-0.json": _listed([{"name": "relist", "inputSchema": {}}, *tools[1:]]),
+    }
 
 
 def _pages() -> Iterator[Tools]:
