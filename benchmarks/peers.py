@@ -62,16 +62,28 @@ def mcp_remote() -> tuple[str, ...]:
 def node_script(package: str, path: str) -> tuple[str, ...]:
     """Return the command of a script of a package, which is installed now; empty if it fails, or without Node.js."""
     root = cache_python().parent.parent / "npm"
-    script = root / "node_modules" / package / path
+    script = _of_package(package, root, root / "node_modules" / package / path)
+    return () if script is None else ("node", str(script))
+
+
+def node_program(package: str, program: str, root: Path) -> Path | None:
+    """Return a program of a package, which is installed below `root` now; None if it fails, or without Node.js.
+
+    It is the newest version, also where the package asks for a newer Node.js: these programs bring what they run on.
+    """
+    return _of_package(f"{package}@latest", root, root / "node_modules" / ".bin" / program)
+
+
+def _of_package(package: str, root: Path, file: Path) -> Path | None:
     npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(root), package]
     try:
-        if not script.exists():
+        if not file.exists():
             root.mkdir(parents=True, exist_ok=True)
             subprocess.run(npm, check=True, capture_output=True, timeout=INSTALL_S)
     except (subprocess.SubprocessError, OSError) as error:
         print(f"{package} cannot be installed: {error}", file=sys.stderr)
-        return ()
-    return ("node", str(script)) if script.exists() else ()
+        return None
+    return file if file.exists() else None
 
 
 def _install(python: Path, packages: Sequence[str]) -> bool:
