@@ -86,14 +86,16 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     """Send one request to a server, waking it if need be.
 
     `deadline_s` counts from the arrival of the message. What the server says and asks meanwhile goes to `exchange`, as
-    far as `interest` goes. `resumes`: its `retry` has a state, so this goes on with a request that only whoever gave
-    the state knows. `run`: the request is about what only that incarnation knows; no other one gets it, and none is
-    started for it. `by_requests`: its client is asked by requests alone, as those of the legacy era are. `trace` is
-    told when it is sent.
+    far as `interest` goes. `definition`: the digest of the tool that is called, if it must not be another one by then.
+    `resumes`: its `retry` has a state, so this goes on with a request that only whoever gave the state knows. `run`:
+    the request is about what only that incarnation knows; no other one gets it, and none is started for it.
+    `by_requests`: its client is asked by requests alone, as those of the legacy era are. `trace` is told when it is
+    sent.
     """
 
     server: str
     exchange: Caller | None = None
+    definition: bytes = b""
     resumes: bool = False
     by_requests: bool = False
     run: str = ""

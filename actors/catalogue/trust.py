@@ -142,12 +142,14 @@ def refusal(server: str, pins: Pins | None, tool: Tool, trust: Trust) -> ToolHel
 class Standing(msgspec.Struct, frozen=True):
     """How the tools of a server stand: which wait, why, and whether they are held. `lookalikes` names their doubles.
 
-    These are of all servers: who sees a tool may see none of its doubles.
+    These are of all servers: who sees a tool may see none of its doubles. `unpinned` are all whose definition is not
+    among the pins, also those of whose waiting nobody is told.
     """
 
     trust: Trust = "open"
     waiting: Mapping[str, Reason] = {}
     lookalikes: Doubles = {}
+    unpinned: frozenset[str] = frozenset()
 
     @property
     def holds(self) -> bool:
@@ -206,6 +208,15 @@ def held_error(server: str, tool: str, reason: Reason) -> ToolHeld:
         f"Tell the user: `mcpvisor approve {server}` shows what it is and approves it"
     )
     return ToolHeld(text, server=server, details={"reason": reason})
+
+
+def redefined_error(server: str, tool: str) -> ToolHeld:
+    """Return the error for a call that was for another definition than its server has now."""
+    text = (
+        f"tool {quote(tool, 100)} of server {server!r} was not called: the server defines it otherwise than when the "
+        f"call was made; look for it again with discover_mcp_tools"
+    )
+    return ToolHeld(text, server=server, details={"reason": "changed"})
 
 
 def unlisted_error(server: str, tool: str) -> ToolHeld:

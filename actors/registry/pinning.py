@@ -84,7 +84,7 @@ class Pinning:
             judged = judge(before, own.tools, trust, lookalikes)
             if judged.pins is not None and judged.pins is not before and (own.tools or not own.partial):
                 self._keep(key, judged.pins)
-        standing = Standing(trust, to_tell(judged, trust), lookalikes)
+        standing = Standing(trust, to_tell(judged, trust), lookalikes, frozenset(judged.waiting))
         self._tell(server, standing)
         return standing
 

@@ -249,7 +249,7 @@ class ServerActor(Actor[ServerMessage]):
             return
         refusal: SupervisorError | None = None
         if self.breakers.troubled:
-            reads = bool(message.tool) and self._calls.gate.shut
+            reads = self._calls.gate.is_shut_for(message)
             refusal = self._recovery.refusal_by_breaker(life, message.tool, reads=reads)
         if refusal is None and not serving:
             refusal = self._recovery.refusal_of_call(life, now + message.deadline_s)

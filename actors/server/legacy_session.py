@@ -64,7 +64,8 @@ class LegacySession:
 
     `known` gives what the catalogue has of the server, `make` makes the actor, `main` is the mailbox of the server's
     own. `possible`: it is no process, and not pinned to an era. `guarded`: calls wait until lists are read; a session
-    reads none, so what its tools are would not be known, and all calls go on in the modern conversation.
+    reads none, so what its tools are would not be known, and all calls go on in the modern conversation, as do those
+    that name the definition they are for.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class LegacySession:
             return False
         if message.retry or message.as_task or message.run or life.state not in (State.READY, State.DORMANT):
             return False
-        if self._refused or not self.possible or self._guarded():
+        if self._refused or not self.possible or self._guarded() or message.definition:
             return False
         known = self._known()
         return known is not None and known.era == "modern" and trio.current_time() >= self._not_before

@@ -376,7 +376,8 @@ class Calls:
                 continue
             took_s = None if call.sent_at is None else now - call.began
             turn = self.turns.reason(call, now)
-            late = late_error(call.message, took_s, delay.or_else(READ_AGAIN if self.gate.shut else ""))
+            lists = READ_AGAIN if self.gate.is_shut_for(call.message) else ""
+            late = late_error(call.message, took_s, delay.or_else(lists))
             self.fail(call, busy_error(self._server, turn) if turn else late)
             if took_s is not None and not call.questions and call.refused is None:
                 self.breakers.blame([call], late.message, now)

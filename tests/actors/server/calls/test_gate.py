@@ -159,6 +159,39 @@ async def test_where_nothing_is_held_no_call_waits(autojump_clock: MockClock) ->
         assert rig.fake.count("tools/list") == 1
 
 
+def for_good(rig: Rig) -> Reply[Result]:
+    """Call the tool as it is defined by `GOOD`, and as nothing else."""
+    members = b'"name":"echo","arguments":{}'
+    message = CallServer(
+        server="s", method="tools/call", members=members, name="echo", definition=digest_of(GOOD), deadline_s=20.0
+    )
+    return rig.actor.address.request(message)
+
+
+@pytest.mark.parametrize("trust", ["open", "notice", "strict"])
+async def test_a_call_for_one_definition_waits_for_the_lists_and_reaches_no_other(
+    autojump_clock: MockClock, trust: Trust
+) -> None:
+    async with strict(Strict(trust)) as rig:
+        await for_good(rig).wait()
+        rig.fake.tools = [EVIL]
+        await rig.fake.notify(CHANGED)
+        await wait_all_tasks_blocked()
+        reply = for_good(rig)
+        await wait_all_tasks_blocked()
+        assert not reply.settled
+        assert await reason_of(reply) == "changed"
+        await rig.sleep()
+        assert await reason_of(for_good(rig)) == "changed", "it is woken, and read first"
+        rig.fake.tools = []
+        await rig.sleep()
+        assert await reason_of(for_good(rig)) == "unlisted"
+        rig.fake.tools = [GOOD]
+        await rig.sleep()
+        await for_good(rig).wait()
+        assert rig.fake.asked[-1].index("tools/list") < rig.fake.asked[-1].index("tools/call")
+
+
 async def test_what_may_have_been_told_while_nobody_heard_it_is_read_soon(autojump_clock: MockClock) -> None:
     fake = FakeServer(tools=[GOOD], probe="modern", honours={"toolsListChanged": True})
     async with running_server(fake, keeper=Strict(), era="modern") as rig:
