@@ -41,12 +41,16 @@ from supervisor.config.clients.table import CLIENTS
 from supervisor.fleet.errors import EngineAway, LeaseEnded, NodeAway
 from supervisor.identity.audit import ACTIONS
 from supervisor.reference.configuration import blocks, bullet
+from supervisor.servers.reading import NotReadOnly
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.doors.task_requests import TasksNotDeclared
 
 Arrow = tuple[str, str, str]
-BESIDE = (CapabilityRequired, Declined, EngineAway, LeaseEnded, NodeAway, RepeatedKey, TasksNotDeclared, UnknownTask)
+BESIDE = (
+    *(CapabilityRequired, Declined, EngineAway, LeaseEnded, NodeAway, NotReadOnly, RepeatedKey),
+    *(TasksNotDeclared, UnknownTask),
+)
 """Errors that clients meet and that stand with what raises them, not in `actors/errors.py`."""
 SETTINGS = {
     "configuration": ("units", "top-level", "foreign"),

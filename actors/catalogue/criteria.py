@@ -45,10 +45,14 @@ Usage = Mapping[tuple[str, str], ToolTotals]
 
 
 class Treatment(NamedTuple):
-    """What the daemon does with calls of a tool: it asks the user first, or clients are not shown it at all."""
+    """What the daemon does with calls of a tool: it asks the user first, or clients are not shown it at all.
+
+    `not_read_only`: why it is not run where tools only read, in words; empty if it is.
+    """
 
     requires_confirmation: bool = False
     exposed: bool = True
+    not_read_only: str = ""
 
 
 Treat = Callable[[str, str, Metadata], Treatment]
@@ -90,7 +94,7 @@ class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
 
     `success_rate` is 0 to 1, `avg_ms` how many milliseconds a call takes, `avg_wait_ms` how many it waited before that,
     for its server to wake or for its turn; None before the first call. `tokens` is None until counted.
-    `requires_confirmation` and `exposed`: see `Treatment`; what is in `metadata` of that is what the tool itself says.
+    `requires_confirmation`, `exposed`, `not_read_only`: see `Treatment`; `metadata` has what the tool itself says.
     `own_name` is what its server calls it.
     """
 
@@ -102,6 +106,7 @@ class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
     available: bool
     exposed: bool
     requires_confirmation: bool
+    not_read_only: str
     tokens: int | None
     calls: int
     failures: int
@@ -216,6 +221,7 @@ def _row(entry: Entry, tool: Tool, metadata: Metadata, used: ToolTotals, treat: 
         available=entry.available,
         exposed=treatment.exposed,
         requires_confirmation=treatment.requires_confirmation,
+        not_read_only=treatment.not_read_only,
         tokens=entry.offer.token_counts.get(tool.name),
         calls=calls,
         failures=failures,

@@ -163,6 +163,20 @@ def traits(server: str, tool: Tool) -> Traits:
     return Traits(_category(server, tool.own or tool, _declarations(tool))[0], judge(tool).safety)
 
 
+class Reading(NamedTuple):
+    """What says of a tool that it only reads: its server, or a plugin of the operator, and its own words."""
+
+    declared: bool = False
+    worded: bool = False
+
+
+def reading(tool: Tool) -> Reading:
+    """Return who says that a tool only reads. Raises nothing."""
+    declared, tool = _declarations(tool), tool.own or tool
+    suggested = inference.effects(tool.name, tool.description)
+    return Reading(declared.get("readOnlyHint") is True, suggested.read_only is True)
+
+
 def describe_all(
     server: str, tools: Collection[Tool], lookalikes: Mapping[str, Sequence[Double]] = {}
 ) -> dict[str, Metadata]:

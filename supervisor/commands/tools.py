@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, get_args
 
 import click
@@ -82,6 +83,9 @@ WIDE = 180
     help=f"Sort by one of {', '.join(SORT_WORDS)}.",
 )
 @click.option("--descending", is_flag=True, default=None, help="Show the highest first.")
+@click.option(
+    "--by-effect", is_flag=True, help="Show which of them a client may run to read only, and why not the others."
+)
 @limit_option("tools", 50, MAX_LIMIT)
 @click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="How many tools to leave out first.")
 @click.option(
@@ -94,7 +98,15 @@ WIDE = 180
 @daemon_options
 @click.pass_context
 def tools(
-    context: click.Context, /, *, as_json: bool, url: str, sort_by: str, required: tuple[str, ...], **criteria: Any
+    context: click.Context,
+    /,
+    *,
+    as_json: bool,
+    url: str,
+    sort_by: str,
+    by_effect: bool,
+    required: tuple[str, ...],
+    **criteria: Any,
 ) -> None:
     """List the tools that fit all criteria, with what is known of them.
 
@@ -121,7 +133,8 @@ def tools(
         return
     out = console()
     if listing["tools"]:
-        print_table(out, rows_of(listing["tools"]) if out.width >= WIDE else cards_of(listing["tools"]))
+        show = partial(rows_of if out.width >= WIDE else cards_of, by_effect=by_effect)
+        print_table(out, show(listing["tools"]))
     levels = ", ".join(f"{count} {level}" for level, count in listing["by_safety"].items())
     out.print(f"{len(listing['tools'])} of {listing['total']} tools ({levels})", markup=False)
     for server, names in listing.get("hidden", {}).items():
@@ -146,14 +159,14 @@ def check_required(url: str, names: list[str], *, as_json: bool) -> int:
     return next((code for status, code in EXIT_REQUIRED.items() if status in wrong), EXIT_FAILED if wrong else 0)
 
 
-def rows_of(listed: list[dict[str, Any]]) -> RenderableType:
+def rows_of(listed: list[dict[str, Any]], *, by_effect: bool = False) -> RenderableType:
     rows = table(*COLUMNS, right=NUMBERS)
     for row in listed:
         metadata = row["metadata"]
         rows.add_row(
             plain(row["path"]),
             Text(metadata["safety"], style=SAFETY_STYLES.get(metadata["safety"], "")),
-            _for_clients(row) or "run it",
+            (_by_effect(row) if by_effect else _for_clients(row)) or "run it",
             plain(metadata["category"]),
             number(row["tokens"]),
             number(row["calls"]),
@@ -166,20 +179,21 @@ def rows_of(listed: list[dict[str, Any]]) -> RenderableType:
     return rows
 
 
-def cards_of(listed: list[dict[str, Any]]) -> RenderableType:
+def cards_of(listed: list[dict[str, Any]], *, by_effect: bool = False) -> RenderableType:
     """Return rows of `/api/tools` for a narrow terminal: a line for each tool, its description below."""
     lines: list[RenderableType] = []
     for row in listed:
-        lines.append(plain(row["path"]).append("  ").append_text(_facts(row)))
+        facts = _facts(row, _by_effect(row) if by_effect else _for_clients(row))
+        lines.append(plain(row["path"]).append("  ").append_text(facts))
         if row["description"]:
             lines.append(below(_description(row, MAX_CARD_CHARS)))
     return Group(*lines)
 
 
-def _facts(row: dict[str, Any]) -> Text:
+def _facts(row: dict[str, Any], treatment: str) -> Text:
     metadata = row["metadata"]
     line = Text().append(metadata["safety"], style=SAFETY_STYLES.get(metadata["safety"], ""))
-    facts = [plain(metadata["category"]).plain, *filter(None, [_for_clients(row)])]
+    facts = [plain(metadata["category"]).plain, *filter(None, [treatment])]
     if row["tokens"] is not None:
         facts.append(f"{row['tokens']} tokens")
     if row["calls"]:
@@ -195,6 +209,12 @@ def _for_clients(row: dict[str, Any]) -> str:
     if not row.get("exposed", True):
         return "not shown"
     return "asks first" if row.get("requires_confirmation") else ""
+
+
+def _by_effect(row: dict[str, Any]) -> str:
+    """Say whether `execute_read_only_mcp_tool` runs it, and why not."""
+    why = row.get("not_read_only", "")
+    return f"not read-only: {why}" if why else "read-only"
 
 
 def _description(row: dict[str, Any], most: int) -> Text:

@@ -27,8 +27,9 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     and so many per minute during all calls. `asks`: it may ask anything at all, `asks_everyone`: also through the
     results of meta-tools, where a client cannot be asked. `confirm`: patterns of the tools that need a yes to run, and
     `confirm_from` the safety level that needs one, but for those of `confirm_except`; `confirm_within_s`: times for it
-    by such patterns. `expose`: the highest level that clients see. `result_budgets`: the tokens that results may have.
-    All patterns are of the server's own names.
+    by such patterns. `read_only`: patterns of the tools that only read by the operator's word, None without a word.
+    `expose`: the highest level that clients see. `result_budgets`: the tokens that results may have. All patterns are
+    of the server's own names.
     """
 
     timeout_s: float
@@ -44,6 +45,7 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     confirm_except: tuple[str, ...] = ()
     confirm_from: Confirm = "none"
     confirm_within_s: Mapping[str, float] = {}
+    read_only: tuple[str, ...] | None = None
     expose: Safety = "dangerous"
     result_budgets: Mapping[str, int] = {}
 
@@ -59,6 +61,10 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def exposes(self, judged: Judgement) -> bool:
         return self.expose == judged.safety or not judged.reaches(self.expose)
+
+    def names_as_reading(self, tool: str) -> bool:
+        """Say whether the operator names a tool as one that only reads."""
+        return any(fnmatchcase(tool, each) for each in self.read_only or ())
 
     def confirmed_within_s(self, tool: str) -> float:
         """Return how long the user may take to say yes to a tool."""
@@ -102,6 +108,7 @@ def rules_for(config: ServerConfig, settings: Settings) -> CallRules:
         confirm_except=config.confirm_except,
         confirm_from=config.confirm if isinstance(config.confirm, str) else settings.confirm,
         confirm_within_s=config.confirm_within_s,
+        read_only=config.read_only,
         expose=config.expose or settings.expose,
         result_budgets=_budgets(config.result_token_budget, settings.result_token_budget),
     )

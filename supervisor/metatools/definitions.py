@@ -1,16 +1,19 @@
-"""The four meta-tools as clients see them. Pure.
+"""The four meta-tools as clients see them, and the fifth, where reading is apart from acting. Pure.
 
-Together they cost less than 500 tokens: a test counts them with cl100k. The hints for clients that show a model only
-some tools, and search the others themselves, are in `_meta`, which no model reads. Source: the documentation of Claude
-Code, https://code.claude.com/docs/en/mcp; a client that does not know a hint goes on without it.
+The four cost less than 500 tokens together, the five less than 600: a test counts them with cl100k. The hints for
+clients that show a model only some tools, and search the others themselves, are in `_meta`, which no model reads.
+Source: the documentation of Claude Code, https://code.claude.com/docs/en/mcp; a client that does not know a hint goes
+on without it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 DISCOVER = "discover_mcp_tools"
 EXECUTE = "execute_mcp_tool"
+READ_ONLY = "execute_read_only_mcp_tool"
 LIST_RESOURCES = "list_mcp_resources"
 READ_RESOURCE = "read_mcp_resource"
 
@@ -87,9 +90,35 @@ DEFINITIONS: tuple[dict[str, Any], ...] = (
     },
 )
 
+
+def _bare(schema: Any) -> Any:
+    """Return a schema without what it says in words."""
+    if isinstance(schema, dict):
+        return {key: _bare(value) for key, value in schema.items() if key != "description"}
+    return [_bare(value) for value in schema] if isinstance(schema, list) else schema
+
+
+def _reading(definition: dict[str, Any]) -> dict[str, Any]:
+    """Return what `EXECUTE` is where it only reads: it takes the same, which its description says only once."""
+    told = (
+        f"Run a tool found with {DISCOVER} whose row says read_only: nothing is changed. "
+        f"Others are refused and not run. Arguments as of {EXECUTE}."
+    )
+    schema = _bare(definition["inputSchema"])
+    return {**definition, "name": READ_ONLY, "description": told, "inputSchema": schema, **_HINT}
+
+
+_HINT: dict[str, Any] = {"annotations": {"readOnlyHint": True}}
+BY_EFFECT: tuple[dict[str, Any], ...] = tuple(
+    each for one in DEFINITIONS for each in ((one, _reading(one)) if one["name"] == EXECUTE else (one,))
+)
+"""Those at the address where reading is apart from acting."""
+
 SCHEMAS: dict[str, Any] = {definition["name"]: definition["inputSchema"] for definition in DEFINITIONS}
 READS = frozenset(each["name"] for each in DEFINITIONS if each.get("annotations", {}).get("readOnlyHint"))
-"""Those that change nothing, however often they are called."""
+"""Those that change nothing, however often they are called, and ask no server."""
+NAMES = frozenset(each["name"] for each in BY_EFFECT)
+"""Those of all meta-tools, wherever they are."""
 
 ALWAYS_LOAD: Final = "anthropic/alwaysLoad"
 """A client that holds tools back until its model searches for them shows this one from the start."""
@@ -105,19 +134,20 @@ META_SINCE: Final = "2025-06-18"
 _SEARCH_HINTS: Final = {
     DISCOVER: "find tools of all connected MCP servers by what they do",
     EXECUTE: "run a tool of any connected MCP server",
+    READ_ONLY: "run a tool of any connected MCP server that only reads",
     LIST_RESOURCES: "list files and data of all connected MCP servers",
     READ_RESOURCE: "read a resource, or the rest of a long result",
 }
 
 
-def hinted(*, bounded: bool) -> list[dict[str, Any]]:
-    """Return the definitions with hints. `bounded`: results have a budget already, which a client need not cut again.
+def hinted(listed: Sequence[dict[str, Any]], *, bounded: bool) -> list[dict[str, Any]]:
+    """Return definitions with hints. `bounded`: results have a budget already, which a client need not cut again.
 
     Without a budget nothing is said of their size, so that a client's own limit goes on to protect its model.
     """
-    return [{**each, "_meta": _hints(each["name"], bounded=bounded)} for each in DEFINITIONS]
+    return [{**each, "_meta": _hints(each["name"], bounded=bounded)} for each in listed]
 
 
 def _hints(name: str, *, bounded: bool) -> dict[str, Any]:
-    size = {MAX_RESULT_CHARS: MOST_RESULT_CHARS} if bounded and name in (EXECUTE, READ_RESOURCE) else {}
+    size = {MAX_RESULT_CHARS: MOST_RESULT_CHARS} if bounded and name in (EXECUTE, READ_ONLY, READ_RESOURCE) else {}
     return {ALWAYS_LOAD: True, SEARCH_HINT: _SEARCH_HINTS[name], **size}

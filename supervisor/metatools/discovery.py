@@ -147,13 +147,14 @@ def build_answer(
     now: float,
     servers: Callable[[], str] = str,
     confirms: Callable[[str, str], bool] = lambda server, tool: False,
+    reads: Callable[[str, str], bool] = lambda server, tool: False,
 ) -> dict[str, Any]:
     """Return the answer to a search for one need or several, which says so where another limit was taken than was asked
     for.
 
     How long that takes is a matter of the `weight` of what was found. `now` is a moment of the trio clock. `servers`
     gives the servers and what they are for, where nothing fits. `confirms` says of a server's tool whether it runs only
-    after the user has said yes.
+    after the user has said yes, `reads` whether the tool for that runs it.
     """
     said = done[0].asked.clamped
     context = Context(
@@ -163,6 +164,7 @@ def build_answer(
         now=now,
         servers=servers,
         confirms=confirms,
+        reads=reads,
     )
     page = _page(context, done[0]) if len(done) == 1 else _shared_page(context, done)
     return {"notice": sentences(said, page.pop("notice", "")), **page} if said else page

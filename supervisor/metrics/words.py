@@ -40,7 +40,7 @@ def version_label(version: str) -> str:
 @lru_cache(maxsize=KNOWN)
 def tool_label(tool: str) -> str:
     """Return a meta-tool, or that it was another one; empty for what is no call of a tool."""
-    return tool if not tool or tool in definitions.SCHEMAS else OTHER
+    return tool if not tool or tool in definitions.NAMES else OTHER
 
 
 @lru_cache(maxsize=KNOWN)

@@ -6,14 +6,14 @@ A tool that no list has may do anything, and counts as dangerous.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import trio
 
 from actors.catalogue.exposure import Exposure
-from actors.catalogue.metadata import Judgement, Traits, judge, traits
+from actors.catalogue.metadata import Judgement, Reading, Traits, judge, reading, traits
 from actors.catalogue.offer import Tool
-from actors.catalogue.snapshot import Catalogue
+from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import UnknownTool
 from actors.kit import Conditions, Latest, persist
 from actors.launch import is_own, server_of
@@ -23,10 +23,23 @@ from supervisor.identity.audit import Audit
 from supervisor.identity.people import NO_RULES_OF_ONES_OWN, ConfirmRules, People, user_of
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.reading import Doubt, doubt
 
 UNKNOWN: Final = Judgement()
 MAX_JUDGED: Final = 10_000
 """So many judgements are kept: those of tools that are called."""
+
+
+class _Known(NamedTuple):
+    """What is known of a tool, as long as it is this one."""
+
+    tool: Tool | None = None
+    judged: Judgement = UNKNOWN
+    traits: Traits = Traits()
+    reads: Reading = Reading()
+
+
+_NOTHING: Final = _Known()
 
 
 class SafetyRules:
@@ -35,7 +48,7 @@ class SafetyRules:
     def __init__(self, deployment: Latest[Deployment], catalogue: Latest[Catalogue]) -> None:
         self._deployment = deployment
         self._catalogue = catalogue
-        self._judged: dict[tuple[str, str], tuple[Tool, Judgement, Traits]] = {}
+        self._judged: dict[tuple[str, str], _Known] = {}
         self._people: tuple[People, dict[Principal, ConfirmRules]] = People(), {}
 
     def confirms(self, principal: Principal, server: str, tool: str) -> bool:
@@ -68,27 +81,37 @@ class SafetyRules:
 
     def traits(self, server: str, tool: str) -> Traits:
         """Return what a tool, by its server's own name for it, is taken for."""
-        return self._known(server, tool)[1]
+        return self._known(server, tool).traits
+
+    def doubt(self, principal: Principal, server: str, tool: str) -> Doubt | None:
+        """Return why a tool does not surely only read, of somebody's call of it; None if it does. See `reading`."""
+        known, entry = self._known(server, tool), self._entry(server)
+        if known.tool is None or entry is None:
+            return "unlisted"
+        needs = self.confirms(principal, server, tool)
+        rules = self._deployment.value.rules_of(server_of(server))
+        return doubt(tool, entry.standing, rules, known.judged, known.reads, needs_yes=needs)
 
     def _judgement(self, server: str, tool: str) -> Judgement:
-        return self._known(server, tool)[0]
+        return self._known(server, tool).judged
 
-    def _known(self, server: str, tool: str) -> tuple[Judgement, Traits]:
-        listed = self._tool(server, tool)
+    def _known(self, server: str, tool: str) -> _Known:
+        """Return what is known of a tool that clients are shown."""
+        entry = self._entry(server)
+        listed = entry.by_own_name.get(tool) if entry is not None else None
         if listed is None:
-            return UNKNOWN, Traits()
+            return _NOTHING
         known = self._judged.get((server, tool))
-        if known is None or known[0] is not listed:
+        if known is None or known.tool is not listed:
             if len(self._judged) >= MAX_JUDGED:
                 self._judged.clear()
-            self._judged[server, tool] = known = (listed, judge(listed), traits(server_of(server), listed))
-        return known[1:]
+            known = _Known(listed, judge(listed), traits(server_of(server), listed), reading(listed))
+            self._judged[server, tool] = known
+        return known
 
-    def _tool(self, server: str, tool: str) -> Tool | None:
-        """Return a tool that clients are shown, by its server's own name for it."""
+    def _entry(self, server: str) -> Entry | None:
         catalogue = self._catalogue.value
-        entry = catalogue.own.get(server) if is_own(server) else catalogue.entries.get(server)
-        return entry.by_own_name.get(tool) if entry is not None else None
+        return catalogue.own.get(server) if is_own(server) else catalogue.entries.get(server)
 
 
 class WithheldTool(UnknownTool):

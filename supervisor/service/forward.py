@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import trio
 
+from actors.catalogue.lists.marks import digest
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation, SupervisorError
 from actors.kit import Latest
 from actors.messages import CallServer, Result
@@ -175,6 +176,7 @@ class Forwarder:
             name=request.name,
             interest=exchange.interest(request.meta, asked=rules.asks, everyone=everyone),
             exchange=exchange if task is None else TaskVoice(exchange, task),
+            definition=digest(exchange.tool) if exchange.only_reads and exchange.tool is not None else b"",
             as_task=request.as_task,
             by_requests=client.era == "legacy" and not (request.by_result and everyone),
             run=task.run if task is not None else "",

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import trio
 
 from actors.catalogue.metadata import Traits
@@ -49,10 +50,10 @@ from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.calls.counting import CallCounter, record_of
 from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.searches import Searches, UsedBy
-from supervisor.service.calls.tool_calls import ToolCalls
+from supervisor.service.calls.tool_calls import Doubts, ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
-from supervisor.service.introduction import FINDS, Introduction, SelfDescription
+from supervisor.service.introduction import FINDS, HOW, HOW_BY_EFFECT, Introduction, SelfDescription
 from supervisor.service.lookup.arrival import Arrival
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.lookup import Lookup
@@ -67,7 +68,7 @@ from supervisor.service.resources import Reading
 from supervisor.service.results.keeper import KeptResults
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
-from supervisor.tokens.counting import META_TOKENS
+from supervisor.tokens.counting import META_TOKENS, META_TOKENS_BY_EFFECT
 from supervisor.usage.records import Used
 
 Handler = Callable[[Exchange], Awaitable[bytes]]
@@ -111,6 +112,7 @@ class ServiceParts:
         self.changes = self._debounce(catalogue)
         self.searches = Searches(self.bench, deployment, meters, used_by)
         self.safety = safety = SafetyRules(deployment, catalogue)
+        self.doubts: Doubts = safety.doubt
         self.realm: Realm | None = None
         self.visible = Visible(catalogue, statuses, safety.confirms)
         self.may_have: Callable[[str], bool] = lambda server: True
@@ -164,17 +166,12 @@ class ServiceParts:
             return safety.confirms(principal, launches.get(server) or server, tool)
 
         parts.visible = Visible(realm.catalogue, self.statuses, confirms, realm)
+        parts.doubts = lambda principal, server, tool: safety.doubt(principal, launches.get(server) or server, tool)
         parts.calls = self.calls.among(parts.visible)
         parts.arrival = Arrival(self.router, parts.visible)
         parts.looks = Looks(self.router, parts.visible)
         parts.may_have = lambda server: server in realm.servers
         return parts
-
-
-@cache
-def _listed(*, hints: bool, bounded: bool) -> bytes:
-    """Return the list of the meta-tools; see `definitions.hinted`."""
-    return encode({"tools": definitions.hinted(bounded=bounded) if hints else definitions.DEFINITIONS})
 
 
 class ManyServers(ABC):
@@ -233,23 +230,51 @@ class ManyServers(ABC):
         """Return what a client sees in lists, and how it is defined there."""
 
 
+class MetaTools(msgspec.Struct, frozen=True, eq=False):
+    """Those at one address, what they cost (cl100k), and what a model is told of how they are used."""
+
+    definitions: Sequence[dict[str, Any]]
+    tokens: int
+    how: str
+
+
+FOUR: Final = MetaTools(definitions.DEFINITIONS, META_TOKENS, HOW)
+BY_EFFECT: Final = MetaTools(definitions.BY_EFFECT, META_TOKENS_BY_EFFECT, HOW_BY_EFFECT)
+"""Where reading is apart from acting."""
+
+
+@cache
+def _listed(ours: MetaTools, *, hints: bool, bounded: bool) -> bytes:
+    """Return the list of the meta-tools; see `definitions.hinted`."""
+    return encode({"tools": definitions.hinted(ours.definitions, bounded=bounded) if hints else ours.definitions})
+
+
 class Gateway(ManyServers):
     """Implements `supervisor.service.port.Service`: the door of the meta-tools.
 
     As long as it runs, what `introduction` says is kept up to date, and results that nobody reads are forgotten.
     """
 
-    def __init__(self, parts: ServiceParts, version: str) -> None:
+    def __init__(self, parts: ServiceParts, version: str, ours: MetaTools = FOUR) -> None:
         lookup = Lookup(parts.visible, parts.arrival, parts.looks, parts.forward)
-        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.results)
+        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.results, parts.doubts)
         reading = Reading(parts.visible, parts.forward, parts.bench, lookup, results=parts.results)
-        self.introduction = introduction = Introduction(parts.visible, parts.deployment)
+        self.introduction = introduction = Introduction(parts.visible, parts.deployment, ours.how)
         of_ours = SelfDescription(parts.visible, version, FINDS, introduction.text, self._tells)
         calls = MetaCalls(
-            parts.visible, tools, reading, parts.searches, introduction, parts.deployment, of_ours.fit, parts.calls
+            parts.visible,
+            tools,
+            reading,
+            parts.searches,
+            introduction,
+            parts.deployment,
+            of_ours.fit,
+            parts.calls,
+            [each["name"] for each in ours.definitions],
         )
         methods = {**reading.methods, "tools/list": self._list_tools, "tools/call": calls.perform}
         super().__init__(parts, of_ours, lookup, methods)
+        self._ours = ours
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -272,12 +297,12 @@ class Gateway(ManyServers):
         if native_lists.cursor_of(exchange.params) is not None:
             raise InvalidArguments("'cursor' is not one that this list gave")
         record = record_of(exchange, "", exchange.method)
-        record.tokens_shown = META_TOKENS
-        record.tokens_saved = self.parts.visible.now(exchange.client.principal).tokens - META_TOKENS
+        record.tokens_shown = shown = self._ours.tokens
+        record.tokens_saved = self.parts.visible.now(exchange.client.principal).tokens - shown
         self.parts.calls.used(record)
         settings = self.parts.deployment.value.settings
         hints = settings.client_hints and exchange.client.version >= definitions.META_SINCE
-        listed = _listed(hints=hints, bounded=settings.result_token_budget is not None)
+        listed = _listed(self._ours, hints=hints, bounded=settings.result_token_budget is not None)
         return self._of_ours.fit(exchange.client, listed, cacheable=True)
 
     async def _view(self, client: Client) -> tuple[Catalogue, Define]:

@@ -35,12 +35,14 @@ from supervisor.service.lookup.visible import Visible, end_when_changed
 
 FINDS = "Tools and data of many MCP servers, found by search"
 """What the door of the meta-tools is for, in words that a client searches by and its user reads."""
-HOW = (
+_HOW = (
     f"{FINDS}. Ask discover_mcp_tools for what a tool should do, not in the user's words, one need a query; then call "
-    "execute_mcp_tool with a tool_path and arguments that fit its inputSchema. A tool path as query gives its full "
+    "{execute} with a tool_path and arguments that fit its inputSchema. A tool path as query gives its full "
     "schema. If nothing fits, the answer says so."
 )
+HOW = _HOW.format(execute="execute_mcp_tool")
 """It leaves room for servers within the first 512 characters, by which ChatGPT and Codex know what a server is for."""
+HOW_BY_EFFECT = _HOW.format(execute="execute_read_only_mcp_tool if its row says read_only, else execute_mcp_tool,")
 THERE = "Servers, in quotes what they say of themselves (no instructions): "
 THERE_BARE = "Servers: "
 PAUSE_S = 0.25
@@ -48,21 +50,22 @@ PAUSE_S = 0.25
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What clients of one view are told: the whole text, and the servers with what they are for by themselves."""
+    """What clients of one view are told: the whole text, and the servers with what they are for by themselves.
 
-    text: str = HOW
+    Before anything is known it names no server.
+    """
+
+    text: str
     servers: str = ""
 
 
-NOTHING = Told()
-"""Before anything is known: it names no server."""
-
-
 class Introduction:
-    """Keeps the text for the clients of one view."""
+    """Keeps the text for the clients of one view, which says `how` the tools there are used."""
 
-    def __init__(self, visible: Visible, deployment: Latest[Deployment]) -> None:
-        self.made: Latest[Told] = Latest(NOTHING)
+    def __init__(self, visible: Visible, deployment: Latest[Deployment], how: str = HOW) -> None:
+        self._how = how
+        self._nothing = Told(how)
+        self.made: Latest[Told] = Latest(self._nothing)
         self._visible = visible
         self._deployment = deployment
         self._purposes = Purposes()
@@ -114,7 +117,7 @@ class Introduction:
 
     async def prepare(self) -> None:
         """Have there be texts, which takes long with many tools. A checkpoint the first time."""
-        if self.made.value is NOTHING:
+        if self.made.value is self._nothing:
             await self._renew()
 
     def _view(self) -> tuple[Catalogue, Mapping[str, ServerStatus]]:
@@ -123,11 +126,12 @@ class Introduction:
     def _make(self, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> Told:
         deployment = self._deployment.value
         self._purposes.keep(seen.entries)
-        left = deployment.settings.instructions_token_budget - estimate_tokens(HOW) - estimate_tokens(THERE)
+        how = self._how
+        left = deployment.settings.instructions_token_budget - estimate_tokens(how) - estimate_tokens(THERE)
         of_all = partial(roll, seen, statuses, deployment.described, purpose_of=self._purposes.of)
         told = of_all(left) if left > 0 else ""
         there = THERE if '"' in told else THERE_BARE
-        text = f"{HOW}\n{there}{told}." if told else HOW
+        text = f"{how}\n{there}{told}." if told else how
         return Told(text, of_all(SERVERS_TOKENS, usable=True))
 
 

@@ -71,7 +71,7 @@ class Service(Protocol):
 
 class Door(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """What one address leads to. `name` is what stands behind the path of MCP: empty, `all`, `servers/github`; with
-    `?profile=NAME` for clients of a profile."""
+    `?profile=NAME` for clients of a profile, and `execute=by-effect` where reading is apart from acting."""
 
     name: str
     service: Service
@@ -80,13 +80,14 @@ class Door(msgspec.Struct, frozen=True, eq=False, weakref=True):
 class Doors(Protocol):
     """All doors there are."""
 
-    async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+    async def find_for(self, person: Person, name: str, profile: str = "", execute: str = "") -> Door:
         """Return the door of an address for a person, as `find` does. A checkpoint for the first with such servers."""
 
-    def find(self, name: str, profile: str = "") -> Door:
+    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
         """Return the door of an address, for clients of a profile, empty for those who name none.
 
-        Its name may be spelled in another way. Raises `UnknownDoor`, also for an unknown profile.
+        `execute`: how tools are run there, empty for who says nothing of it. The name may be spelled in another way.
+        Raises `UnknownDoor`, also for an unknown profile or another word for `execute`.
         """
 
 

@@ -103,11 +103,11 @@ class OneDoor:
     def __init__(self, service: Service) -> None:
         self._door = Door("", service)
 
-    async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+    async def find_for(self, person: Person, name: str, profile: str = "", execute: str = "") -> Door:
         await trio.lowlevel.checkpoint()
-        return self.find(name, profile)
+        return self.find(name, profile, execute)
 
-    def find(self, name: str, profile: str = "") -> Door:
-        if name or profile:
+    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
+        if name or profile or execute:
             raise UnknownDoor(f"there is no door {name[:100]!r} of profile {profile[:100]!r} here")
         return self._door

@@ -104,6 +104,9 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     confirm_within_s: dict[str, PositiveSeconds] = field(default_factory=dict)
     """Time for that yes by the name of the tool, `*` for any rest. The first name that fits counts; other tools have
     `question_timeout_s`."""
+    read_only: Annotated[tuple[str, ...], Meta(max_length=1000)] | None = None
+    """Names of tools, `*` for any rest, that only read by your word: `execute_read_only_mcp_tool` runs these alone.
+    null: those that `docs/guides/trust.md` says."""
 
     # Calls
     call_timeout_s: PositiveSeconds | None = None

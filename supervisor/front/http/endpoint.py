@@ -37,7 +37,7 @@ from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
 from supervisor.front.mcp.calls import calls_a_tool
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, Request, read
-from supervisor.service.doors.addresses import profile_of
+from supervisor.service.doors.addresses import chosen_by
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door, Doors, Service
 
@@ -135,12 +135,9 @@ class McpHttp:
             await request.answer(refusing.status, refusing.body, refusing.lines)
 
     async def _behind(self, name: str, request: HttpRequest) -> _Fronts:
-        """Return what serves a door for whoever asks, made when it is used first; the address may name a profile."""
-        target = request.target
+        """Return what serves a door for whoever asks, made when it is used first."""
         try:
-            door = await self._doors.find_for(
-                request.requester.person, name, profile_of(target) if b"?" in target else ""
-            )
+            door = await self._doors.find_for(request.requester.person, name, *chosen_by(request.target))
         except UnknownDoor as error:
             raise refusal_for_error(error) from None
         fronts = self._fronts.get(door)

@@ -23,7 +23,7 @@ from quart import Response
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Criteria, Selection, Text, Texts, Treatment, select
-from actors.catalogue.metadata import Metadata
+from actors.catalogue.metadata import Metadata, reading
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.redefinition import MAX_PARTS, Part, excerpts, parts
@@ -40,6 +40,7 @@ from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import ConfirmRules
 from supervisor.metatools.texts import escape
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.reading import WHY, doubt
 from supervisor.service.lookup.preflight import preflight
 from supervisor.store import ReplacedDefinition
 
@@ -104,7 +105,7 @@ async def _tools(view: View, criteria: Criteria) -> bytes:
     _check_servers(view, catalogue, criteria.servers)
     described = await view.described.of(catalogue)
     usage = view.totals(None if REQUESTER.get().person.may("auditor") else view.principal)
-    treat = partial(_treat, view.deployment.value, view.confirm_rules())
+    treat = partial(_treat, view.deployment.value, view.confirm_rules(), catalogue)
     return await beside(lambda: _encode(catalogue, criteria, select(catalogue, usage, criteria, described, treat)))
 
 
@@ -129,9 +130,14 @@ async def _catalogue_for_requester(view: View) -> Catalogue:
     return replace(shared, entries=dict(sorted({**shared.entries, **own}.items()))) if own else shared
 
 
-def _treat(deployment: Deployment, person: ConfirmRules, server: str, tool: str, metadata: Metadata) -> Treatment:
-    rules, judged = deployment.rules_of(server), metadata.judgement
-    return Treatment(needs_yes(rules, person, server, tool, judged), rules.exposes(judged))
+def _treat(
+    deployment: Deployment, person: ConfirmRules, catalogue: Catalogue, server: str, tool: str, metadata: Metadata
+) -> Treatment:
+    rules, judged, entry = deployment.rules_of(server), metadata.judgement, catalogue.entries[server]
+    needs = needs_yes(rules, person, server, tool, judged)
+    reads = reading(entry.by_own_name[tool])
+    why = doubt(tool, entry.standing, rules, judged, reads, needs_yes=needs)
+    return Treatment(needs, rules.exposes(judged), WHY[why] if why is not None else "")
 
 
 def _encode(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> bytes:

@@ -29,7 +29,7 @@ from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.session import SocketSession
 from supervisor.front.websocket.settings import WebSocketSettings
-from supervisor.service.doors.addresses import profile_of
+from supervisor.service.doors.addresses import chosen_by
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors, failure
 
@@ -67,7 +67,7 @@ class McpWebSocket:
         Raises `HttpProtocolError` for a bad handshake.
         """
         try:
-            door = await self._doors.find_for(request.requester.person, name, profile_of(request.target))
+            door = await self._doors.find_for(request.requester.person, name, *chosen_by(request.target))
         except UnknownDoor as error:
             await request.refuse(error.http_status, failure(b"null", error).body)
             return

@@ -51,7 +51,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer is made from: what the client sees, how servers are doing, and how many tokens there are.
 
     `now` is a moment of the trio clock. `servers` gives the servers with what they are for, a line within a budget of
-    its own. `confirms` says of a server's tool, by its own name, whether it runs only after the user has said yes.
+    its own. `confirms` says of a server's tool, by its own name, whether it runs only after the user has said yes,
+    `reads` whether `execute_read_only_mcp_tool` runs it.
     """
 
     seen: Catalogue
@@ -60,6 +61,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     now: float
     servers: Callable[[], str] = str
     confirms: Callable[[str, str], bool] = lambda server, tool: False
+    reads: Callable[[str, str], bool] = lambda server, tool: False
 
     def unusable(self, about: frozenset[str], perhaps: frozenset[str] = frozenset()) -> str:
         """Say why servers that were asked about cannot be used, and which are still coming.
@@ -104,9 +106,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return {} if status is None else availability_of(status, tool, self.now)
 
     def treatment(self, server: str, tool: Tool) -> dict[str, Any]:
-        """Return the members of a row that say what becomes of a call of the tool, if not simply its result."""
-        confirmed = {"requires_confirmation": True} if self.confirms(server, (tool.own or tool).name) else {}
-        return confirmed | self.availability(server, (tool.own or tool).name)
+        """Return the members of a row that say how the tool is called, and what becomes of that but its result."""
+        own = (tool.own or tool).name
+        said = {"read_only": self.reads(server, own), "requires_confirmation": self.confirms(server, own)}
+        return {name: True for name, holds in said.items() if holds} | self.availability(server, own)
 
     def other_row(self, hit: Hit) -> dict[str, Any]:
         """Return the line of what is no tool; that of a skill says how the tools are that it names."""

@@ -43,8 +43,12 @@ def question_result(
     expires_s: float,
     plugin: str = "",
     confirms: bool = False,
+    execute: str = EXECUTE,
 ) -> bytes:
-    """Return the result that tells of questions about a call of a server: of that, of a `plugin`, or of ours."""
+    """Return the result that tells of questions about a call of a server: of that, of a `plugin`, or of ours.
+
+    `execute` is the meta-tool by which the call was made, and goes on.
+    """
     what = f"The tool has not finished: its server {clean(server)!r} wants to know something first."
     if plugin:
         what = f"The tool has not finished: the plugin {clean(plugin)!r} wants to know something first."
@@ -54,7 +58,7 @@ def question_result(
     asked = "\n".join(f"- {key}: {_in_words(form)}" for key, form in shown.items())
     text = (
         f"{what}\n{asked}\n"
-        f"Ask the user; do not answer in their stead. Then call {EXECUTE} again, within {expires_s:.0f} s, with the "
+        f"Ask the user; do not answer in their stead. Then call {execute} again, within {expires_s:.0f} s, with the "
         f'same tool_path and arguments, and beside them with "continuation": "{state}"{_answers(questions)}'
     )
     structured = {

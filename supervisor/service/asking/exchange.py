@@ -87,7 +87,8 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     `elicitations`: who is told that something is asked, and where somebody else may answer. `allowance`: how much the
     server may ask; None before it is asked anything itself. `tool` is the one that is called, None before it is known.
     `forwarded`: a server may have been asked; `waited_s`: how long that waited, see `Result`. `called` is the tool that
-    a client named, of ours or of a server, `failed`: its result says that it has. `trace` is None without traces;
+    a client named, of ours or of a server, `failed`: its result says that it has. `only_reads`: it calls no tool but
+    one that surely does only that. `trace` is None without traces;
     `protocol` and `lines`, those of the head where there is one, are told there.
     """
 
@@ -103,6 +104,7 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     tool: Tool | None = None
     called: str = ""
     failed: bool = False
+    only_reads: bool = False
     trace: RequestTrace | None = None
     protocol: str = "http"
     lines: Mapping[bytes, bytes] | None = None

@@ -22,6 +22,7 @@ from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.fleet.errors import NodeAway
 from supervisor.fleet.lives import HeldElsewhere
 from supervisor.identity.audit import Audit
+from supervisor.servers.reading import NotReadOnly
 from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import AskedByResult, InputNeeded
@@ -104,7 +105,8 @@ class PendingCall:
 
 
 class CallCounter:
-    """Tells `used` of calls, and the `audit` of hidden tools. `visible`: what clients see, so what may be named."""
+    """Tells `used` of calls, and the `audit` of those that a rule refused. `visible`: what clients see, so what may be
+    named."""
 
     def __init__(self, used: Used, audit: Audit, visible: Visible) -> None:
         self.used = used
@@ -140,7 +142,7 @@ class CallCounter:
 
     def _note(self, pending: PendingCall, error: BaseException) -> None:
         """Take of an error whose server it is about."""
-        if isinstance(error, WithheldTool):
+        if isinstance(error, WithheldTool | NotReadOnly):
             error.record(self._audit)
         if isinstance(error, SupervisorError) and error.server and pending.record.server == UNKNOWN:
             seen = self._visible.now(pending.record.principal)

@@ -1,4 +1,4 @@
-"""`tools/call`: the four meta-tools, and tools that are called by their own path.
+"""`tools/call`: the meta-tools, and tools that are called by their own path.
 
 What is wrong with the request itself is an error of the protocol. From there on a call that fails has a result that
 says so, because that is what a model is shown; see `failures`.
@@ -7,7 +7,7 @@ says so, because that is what a model is shown; see `failures`.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, MalformedRequest, SupervisorError
 from actors.kit import Latest
 from actors.messages import ServerStatus
+from actors.principal import Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.search.language.text import squash
@@ -56,8 +57,6 @@ ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
 PAGE_COST = 8
 """So many bytes of definitions cost as much as a byte that a model wrote."""
-_OWN = {squash(name): name for name in definitions.SCHEMAS}
-"""The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
 _READING = definitions.SCHEMAS.keys() - {definitions.EXECUTE}
 """The meta-tools that call none of a server."""
 
@@ -72,7 +71,10 @@ _call = msgspec.json.Decoder(_Call)
 
 
 class MetaCalls:
-    """Performs `tools/call`. `own` fits a result that we made to the era of a client."""
+    """Performs `tools/call`. `own` fits a result that we made to the era of a client.
+
+    `names` are those of the meta-tools, which are understood in any spelling: `discover-mcp-tools`, `executeMcpTool`.
+    """
 
     def __init__(
         self,
@@ -84,7 +86,11 @@ class MetaCalls:
         deployment: Latest[Deployment],
         own: Callable[[Client, bytes], bytes],
         calls: CallCounter,
+        names: Collection[str] = definitions.SCHEMAS,
     ) -> None:
+        self._names = names
+        self._spelled = {squash(name): name for name in names}
+        self._tells_reading = definitions.READ_ONLY in names
         self._own = own
         self._calls = calls
         self._deployment = deployment
@@ -100,7 +106,8 @@ class MetaCalls:
         params = exchange.params
         cost = len(params) // ENVELOPE_COST
         try:
-            call = _open(params) if cost <= SMALL_BYTES else await self._bench.run(cost, _open, params)
+            opened = partial(_open, params, self._names)
+            call = opened() if cost <= SMALL_BYTES else await self._bench.run(cost, opened)
         except SupervisorError as error:
             self._calls.refuse(exchange, error)
             raise
@@ -119,10 +126,11 @@ class MetaCalls:
 
     async def _perform(self, exchange: Exchange, call: _Call) -> bytes:
         client, given = exchange.client, call.arguments
-        name = call.name if call.name in definitions.SCHEMAS else self._meant(client, call.name)
+        name = call.name if call.name in self._names else self._meant(client, call.name)
         exchange.called = name
         match name:
-            case definitions.EXECUTE:
+            case definitions.EXECUTE | definitions.READ_ONLY if name in self._names:
+                exchange.only_reads = name == definitions.READ_ONLY
                 return await self._execute(exchange, given, call.meta)
             case definitions.DISCOVER:
                 return self._own(client, await self._show(exchange, name, given, self._discover(exchange, given)))
@@ -150,13 +158,19 @@ class MetaCalls:
         except AskedByResult as asked:
             cost = sum(len(each.request.params) for each in asked.questions.values())
             about = (asked.server, asked.questions, asked.state, asked.expires_s, asked.plugin, asked.confirms)
-            told = await self._bench.run(cost, questions.question_result, *about)
+            told = await self._bench.run(cost, questions.question_result, *about, exchange.called)
         return self._own(exchange.client, told)
 
     async def _call(self, exchange: Exchange, pending: PendingCall, given: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         execute, cost = execution.execute, len(given)
         pending.arguments = given
-        wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
+        try:
+            wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
+        except InvalidArguments as error:
+            if exchange.only_reads:  # it takes what the other one takes, but that is not what was called
+                error.message = error.message.replace(definitions.EXECUTE, exchange.called)
+                error.details = {**(error.details or {}), "tool": exchange.called}
+            raise
         try:
             return await self._tools.call(exchange, pending, wanted, meta, by_result=True)
         except MalformedRequest as error:
@@ -167,7 +181,7 @@ class MetaCalls:
 
     def _meant(self, client: Client, name: str) -> str:
         """Return the meta-tool that a name is a spelling of, unless it names a server: then it is no other's."""
-        own = _OWN.get(squash(name[:MAX_PATH_CHARS]))
+        own = self._spelled.get(squash(name[:MAX_PATH_CHARS]))
         if own is not None and isinstance(self._visible.now(client.principal).tool(name), Unknown):
             return own
         return name
@@ -176,6 +190,7 @@ class MetaCalls:
         client, configured = exchange.client, self._deployment.value.settings
         settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
         most, confirms = settings.discover_limit_max, partial(self._visible.confirms, client.principal)
+        reads = partial(self._tools.surely_reads if self._tells_reading else _never, client.principal)
         wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
         await self._visible.searchable(client, wanted.kinds)
         seen = await self._visible.wait_for_discovery(client, configured.first_discovery_wait_s)
@@ -186,7 +201,7 @@ class MetaCalls:
         servers = self._introduction.servers
         answer = await self._bench.run(
             weight(seen, done) // PAGE_COST,
-            partial(build_answer, seen, statuses, done, settings, trio.current_time(), servers, confirms),
+            partial(build_answer, seen, statuses, done, settings, trio.current_time(), servers, confirms, reads),
         )
         body = _content(answer)
         self._searches.look_ahead(done, client, statuses)
@@ -208,12 +223,17 @@ class MetaCalls:
         return _content(resources_page(context, asked, servers, remark))
 
 
-def _open(params: msgspec.Raw) -> _Call:
+def _never(principal: Principal, server: str, tool: str) -> bool:
+    del principal, server, tool
+    return False
+
+
+def _open(params: msgspec.Raw, names: Collection[str]) -> _Call:
     try:
         return json.read(_call, params)
     except json.UnreadableJson:
         text = "tools/call: params need a 'name' and may have 'arguments'"
-        raise MalformedRequest(text, details={"tools": list(definitions.SCHEMAS)}) from None
+        raise MalformedRequest(text, details={"tools": list(names)}) from None
 
 
 def _content(answer: dict[str, Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import NO_RAW, Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments
+from actors.principal import Principal
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
@@ -23,6 +25,7 @@ from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas.rendering import complete
 from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
+from supervisor.servers.reading import Doubt, NotReadOnly
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import PendingCall
 from supervisor.service.calls.failures import is_for_client
@@ -39,6 +42,10 @@ SIZE_CHECKED = 4
 """So much larger than what a model may write in any way are arguments and schema that are checked without a thread."""
 
 
+Doubts = Callable[[Principal, str, str], Doubt | None]
+"""Says of a server's tool, by its own name, why it does not surely only read for somebody."""
+
+
 class ToolCalls:
     """Calls tools of servers. A result with `isError` is a result."""
 
@@ -48,18 +55,23 @@ class ToolCalls:
         lookup: Lookup,
         bench: Workbench,
         results: KeptResults,
+        doubts: Doubts = lambda principal, server, tool: None,
     ) -> None:
+        self._doubts = doubts
         self._results = results
         self._forward = forward
         self._lookup = lookup
         self.bench = bench
+
+    def surely_reads(self, principal: Principal, server: str, tool: str) -> bool:
+        return self._doubts(principal, server, tool) is None
 
     async def call(
         self, exchange: Exchange, pending: PendingCall, wanted: Execute, meta: msgspec.Raw, *, by_result: bool = False
     ) -> bytes:
         """Call one tool; `by_result`: see `Forwarder.ask`.
 
-        Raises `InvalidArguments`, and what `Lookup` and `Forwarder.ask` raise. A checkpoint.
+        Raises `InvalidArguments`, `NotReadOnly`, and what `Lookup` and `Forwarder.ask` raise. A checkpoint.
         """
         since = trio.current_time()
         pending.named = f"{wanted.server}:{wanted.tool_path}" if wanted.server else wanted.tool_path
@@ -71,8 +83,10 @@ class ToolCalls:
         wanted = with_own_pick(tool, wanted)
         picks = read_picks(wanted.pick)
         pending.find(entry.server, tool)
-        self._lookup.refuse(exchange.client, entry.server)
         own = (tool.own or tool).name
+        if exchange.only_reads and (why := self._doubts(exchange.client.principal, entry.server, own)) is not None:
+            raise NotReadOnly(entry.server, own, tool_path(entry.server, tool.name), why)
+        self._lookup.refuse(exchange.client, entry.server)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
         if cost <= SMALL_BYTES:
             approved = check_arguments(entry, tool, wanted)

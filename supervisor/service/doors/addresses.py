@@ -1,5 +1,8 @@
 """Which doors there are, and where: the first one at `/mcp`, the others below it, each of them for each profile.
 
+The first one is there once more where reading is apart from acting: `/mcp?execute=by-effect` has a tool more, which
+only reads. That is an address of its own, as a list must not differ by connection (MCP 2026-07-28, server/tools).
+
 The door of a server is there once more at its personal address, `/i/NAME/mcp`, for who has a token for that one server:
 with sessions of its own, and without a word about what else there is.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs, quote
 
 import trio
@@ -21,6 +24,7 @@ from supervisor.identity.people import Person, Rights, Viewer
 from supervisor.metatools.texts import clean
 from supervisor.service.doors.everything import Everything
 from supervisor.service.doors.one_server import OneServer
+from supervisor.service.gateway import BY_EFFECT as FIVE
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Door
@@ -40,6 +44,9 @@ DOORS: Final = {
 """The address of each kind of door by its name; by what the name begins with where a server is behind it."""
 PROFILE: Final = "profile"
 """The parameter of an address that names a profile."""
+EXECUTE: Final = "execute"
+BY_EFFECT: Final = "by-effect"
+"""The parameter of an address that says how tools are run there, and its one value."""
 MAX_NAMED: Final = 20
 """Servers, and profiles, that are named where another one was asked for."""
 MAX_NAME_SHOWN: Final = 64
@@ -71,13 +78,16 @@ class DoorTable:
         )
         self._of_realms: OrderedDict[Rights, _DoorsOfRealm] = OrderedDict()
 
-    def find(self, name: str, profile: str = "") -> Door:
-        return self._whole.find(name, profile)
+    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
+        return self._whole.find(name, profile, execute)
 
-    async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+    async def find_for(self, person: Person, name: str, profile: str = "", execute: str = "") -> Door:
         doors = await self._doors_of(person, profile)
         await doors.prepare(profile)
-        return doors.find(name, profile)
+        door = doors.find(name, profile, execute)
+        if execute and isinstance(door.service, Gateway):
+            await door.service.introduction.prepare()
+        return door
 
     async def seen_by(self, person: Person) -> Visible:
         """Return what somebody sees. A checkpoint for the first with such servers."""
@@ -127,12 +137,13 @@ class _DoorsOfRealm:
         self._version = version
         self._deployment = gateway.parts.deployment
         self.visible = gateway.parts.visible
-        self._whole = _Doors(gateway, version, "")
+        self._whole = _Doors(gateway, main, version, "")
         self._of_profiles: dict[str, _Doors] = {}
 
-    def find(self, name: str, profile: str = "") -> Door:
+    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
         profile = profile or self._deployment.value.settings.profile
-        return self._of_profile(profile).find(name) if profile else self._whole.find(name)
+        doors = self._of_profile(profile) if profile else self._whole
+        return doors.find_by_effect(name, execute) if execute else doors.find(name)
 
     async def run(self) -> None:
         """Have what clients of each profile see be there before they ask: a first look at many tools takes long."""
@@ -179,14 +190,17 @@ class _DoorsOfRealm:
             del self._of_profiles[gone]
         gateway = Gateway(parts, self._version)
         self._main.introduction.include(gateway.introduction)
-        doors = self._of_profiles[profile] = _Doors(gateway, self._version, f"?{PROFILE}={profile}")
+        doors = self._of_profiles[profile] = _Doors(gateway, self._main, self._version, f"?{PROFILE}={profile}")
         return doors
 
 
 class _Doors:
-    """Those of one profile, or for clients without one. `suffix`: what their names end with."""
+    """Those of one profile, or for clients without one. `suffix`: what their names end with. `main`: see above."""
 
-    def __init__(self, gateway: Gateway, version: str, suffix: str) -> None:
+    def __init__(self, gateway: Gateway, main: Gateway, version: str, suffix: str) -> None:
+        self._main = main
+        self._version = version
+        self._by_effect: Door | None = None
         self.parts = gateway.parts
         self.introduction = gateway.introduction
         self._suffix = suffix
@@ -207,6 +221,21 @@ class _Doors:
             f"there is no MCP server at this address: {clean(name[:MAX_NAME_SHOWN])!r}; there are /mcp, /mcp/all, and "
             "/mcp/servers/NAME for each server"
         )
+
+    def find_by_effect(self, name: str, execute: str) -> Door:
+        """Return the door where reading is apart from acting; `execute` is what the address says of it."""
+        right = f"{MCP_PATH}?{EXECUTE}={BY_EFFECT}"
+        if execute != BY_EFFECT:
+            text = f"{EXECUTE}={clean(execute[:MAX_NAME_SHOWN])} means nothing at this address; there is {right}"
+            raise UnknownDoor(text, details={EXECUTE: [BY_EFFECT]})
+        if name:
+            raise UnknownDoor(f"{EXECUTE}={BY_EFFECT} is for {MCP_PATH} alone, which has the tools that it is about")
+        if self._by_effect is None:
+            gateway = Gateway(self.parts, self._version, FIVE)
+            self._main.introduction.include(gateway.introduction)
+            sign = "&" if self._suffix else "?"
+            self._by_effect = Door(f"{self._suffix}{sign}{EXECUTE}={BY_EFFECT}", gateway)
+        return self._by_effect
 
     def _of_server(self, address: str) -> Door:
         called = address.removeprefix(SERVERS)
@@ -267,12 +296,26 @@ def personal_path(server: str) -> str:
     return f"{PERSONAL_PATH}{quote(server, safe='')}{MCP_PATH}"
 
 
-def profile_of(target: bytes) -> str:
-    """Return the profile that the address of a request names; empty if it names none, the last if several."""
+class Chosen(NamedTuple):
+    """What an address says of its door behind the question mark; each is empty if it says nothing."""
+
+    profile: str = ""
+    execute: str = ""
+
+
+NOTHING_CHOSEN: Final = Chosen()
+
+
+def chosen_by(target: bytes) -> Chosen:
+    """Return what the address of a request says of its door; of what it says several times, the last."""
+    asked = target.partition(b"?")[2]
+    if not asked:
+        return NOTHING_CHOSEN
     try:
-        return parse_qs(target.partition(b"?")[2].decode("ascii"), max_num_fields=_MAX_FIELDS)[PROFILE][-1]
-    except (KeyError, ValueError):
-        return ""
+        said = parse_qs(asked.decode("ascii"), max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        return NOTHING_CHOSEN
+    return Chosen(*(said.get(name, [""])[-1] for name in (PROFILE, EXECUTE)))
 
 
 def path_of(server: str) -> str:

@@ -19,7 +19,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.trust import held_error
 from actors.errors import AmbiguousName, ToolHeld, UnknownPrompt, UnknownTool
 from supervisor.host.loop.workbench import beside
-from supervisor.metatools.definitions import SCHEMAS
+from supervisor.metatools.definitions import EXECUTE, READ_ONLY, SCHEMAS
 from supervisor.metatools.servers.availability import refusal, unlisted_of
 from supervisor.metatools.texts import clean
 from supervisor.servers.safety import WithheldTool, exposure_error
@@ -173,6 +173,9 @@ def _new_path(seen: Catalogue, absent: Absent) -> str:
 def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> UnknownTool | ToolHeld:
     """Return the error for a path that means nothing, with the nearest paths; if `absent`, of the server named."""
     last = _PATH_PARTS.split(path.strip())[-1]
+    if last == READ_ONLY:
+        text = f"{last} is a tool of this server itself at /mcp?execute=by-effect alone: there call it directly"
+        return UnknownTool(f"{text}, elsewhere call {EXECUTE}", details={"tool": last})
     if last in SCHEMAS:
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
     server = absent.server if absent is not None else None

@@ -86,7 +86,7 @@ async def test_options_are_the_criteria(line: str, expected: list[str]) -> None:
 
 
 def test_every_criterion_has_an_option() -> None:
-    options = {parameter.name for parameter in tools.params} - {"as_json", "url", "required"}
+    options = {parameter.name for parameter in tools.params} - {"as_json", "url", "required", "by_effect"}
     assert options == set(Criteria.__struct_fields__)
 
 

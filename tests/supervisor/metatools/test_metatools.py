@@ -14,9 +14,9 @@ from actors.errors import InvalidArguments
 from actors.protocol.wire import jsonrpc
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments import execution, tools
-from supervisor.metatools.definitions import DEFINITIONS, KINDS
+from supervisor.metatools.definitions import BY_EFFECT, DEFINITIONS, KINDS
 from supervisor.service.calls import failures
-from supervisor.tokens.counting import META_TOKENS, Tiktoken, count_tool, load_encoding
+from supervisor.tokens.counting import META_TOKENS, META_TOKENS_BY_EFFECT, Tiktoken, count_tool, load_encoding
 
 PATH = "github:create_issue"
 ARGUMENTS = {"title": "It breaks", "n": 1}
@@ -39,6 +39,26 @@ def test_the_whole_list_costs_at_most_500_tokens_and_the_constant_is_what_is_cou
         for tool in DEFINITIONS
     )
     assert sum(counted) == META_TOKENS
+
+
+def test_with_the_one_that_only_reads_they_cost_at_most_600_tokens() -> None:
+    tokenizer = Tiktoken(load_encoding())
+    assert tokenizer.count(jsonrpc.encode({"tools": BY_EFFECT}).decode()) <= 600
+    counted = (
+        count_tool(tokenizer, tool["name"], tool["description"], msgspec.json.encode(tool["inputSchema"]))
+        for tool in BY_EFFECT
+    )
+    assert sum(counted) == META_TOKENS_BY_EFFECT
+
+
+def test_the_one_that_only_reads_takes_what_the_other_one_takes() -> None:
+    four, (run, reads) = [*DEFINITIONS], [each for each in BY_EFFECT if each["name"].startswith("execute")]
+    assert [each for each in BY_EFFECT if each is not reads] == four
+    assert BY_EFFECT.index(reads) == four.index(run) + 1
+    assert reads["annotations"] == {"readOnlyHint": True}
+    assert reads["inputSchema"]["properties"].keys() == run["inputSchema"]["properties"].keys()
+    assert reads["inputSchema"]["required"] == run["inputSchema"]["required"]
+    assert "description" not in json.dumps(reads["inputSchema"])
 
 
 def test_there_are_exactly_four_in_a_fixed_order() -> None:

@@ -25,7 +25,7 @@ from supervisor.config import Settings
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import OPERATOR
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable, profile_of
+from supervisor.service.doors.addresses import DoorTable, chosen_by
 from supervisor.service.lookup import visible
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
@@ -240,21 +240,23 @@ async def test_doors_of_a_profile_have_names_of_their_own_as_sessions_are_of_one
 
 
 @pytest.mark.parametrize(
-    ("target", "profile"),
+    ("target", "profile", "execute"),
     [
-        (b"/mcp", ""),
-        (b"/mcp?profile=work", "work"),
-        (b"/ws?a=b&profile=all%20but&c", "all but"),
-        (b"/mcp?profile=", ""),
-        (b"/mcp?profile=a&profile=b", "b"),
-        (b"/mcp?Profile=a", ""),
-        (b"/mcp?" + b"a=b&" * 1000, ""),
-        (b"/mcp?profile=%ff", "\ufffd"),
-        (b"/mcp?profile=\xff", ""),
+        (b"/mcp", "", ""),
+        (b"/mcp?profile=work", "work", ""),
+        (b"/ws?a=b&profile=all%20but&c", "all but", ""),
+        (b"/mcp?profile=", "", ""),
+        (b"/mcp?profile=a&profile=b", "b", ""),
+        (b"/mcp?Profile=a", "", ""),
+        (b"/mcp?" + b"a=b&" * 1000, "", ""),
+        (b"/mcp?profile=%ff", "\ufffd", ""),
+        (b"/mcp?profile=\xff", "", ""),
+        (b"/mcp?execute=by-effect", "", "by-effect"),
+        (b"/mcp?execute=by-effect&profile=work", "work", "by-effect"),
     ],
 )
-def test_the_profile_of_an_address(target: bytes, profile: str) -> None:
-    assert profile_of(target) == profile
+def test_what_an_address_says_of_its_door(target: bytes, profile: str, execute: str) -> None:
+    assert chosen_by(target) == (profile, execute)
 
 
 async def test_a_server_that_turns_out_to_have_nothing_of_a_profile_is_not_waited_for() -> None:

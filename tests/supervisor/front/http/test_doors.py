@@ -32,11 +32,11 @@ class Doors:
         doors = [Door(name, service) for name, service in zip(("", "second", "third"), self.services, strict=True)]
         self.doors = {"": doors[0], "second": doors[1], "2nd": doors[1], "third": doors[2]}
 
-    async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+    async def find_for(self, person: Person, name: str, profile: str = "", execute: str = "") -> Door:
         await trio.lowlevel.checkpoint()
-        return self.find(name, profile)
+        return self.find(name, profile, execute)
 
-    def find(self, name: str, profile: str = "") -> Door:
+    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
         if name not in self.doors:
             raise UnknownDoor(f"there is no {name}; there are second and third")
         return self.doors[name]

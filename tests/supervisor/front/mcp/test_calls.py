@@ -19,7 +19,18 @@ def message(method: str = "tools/call", **params: Any) -> dict[str, Any]:
     ("name", "calls"),
     [
         *((name, False) for name in ("discover_mcp_tools", "list_mcp_resources", "read_mcp_resource")),
-        *((name, True) for name in ("execute_mcp_tool", "executeMcpTool", "discover-mcp-tools", "notes:add", "", 5)),
+        *(
+            (name, True)
+            for name in (
+                "execute_mcp_tool",
+                "execute_read_only_mcp_tool",
+                "executeMcpTool",
+                "discover-mcp-tools",
+                "notes:add",
+                "",
+                5,
+            )
+        ),
     ],
 )
 def test_only_the_meta_tools_that_read_are_no_calls(name: Any, calls: bool) -> None:

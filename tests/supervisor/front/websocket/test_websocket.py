@@ -652,11 +652,11 @@ class Doors:
     def __init__(self, first: FakeService, second: FakeService) -> None:
         self._doors = {"": Door("", first), "second": Door("second", second)}
 
-    async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+    async def find_for(self, person: Person, name: str, profile: str = "", execute: str = "") -> Door:
         await trio.lowlevel.checkpoint()
-        return self.find(name, profile)
+        return self.find(name, profile, execute)
 
-    def find(self, name: str, profile: str = "") -> Door:
+    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
         try:
             return self._doors[name]
         except KeyError:
