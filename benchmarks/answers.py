@@ -1,8 +1,8 @@
 """What the answers of `discover_mcp_tools` cost a model: `python -m benchmarks.answers CATALOG.jsonl QUERIES.jsonl...`.
 
-The files are those of `benchmarks.search`. Counted with cl100k is the text that a client's model sees: the JSON of the
-answer. Every schema shown is validated against its metaschema (the package `jsonschema`; nothing is downloaded).
-`--budget` is the setting `discover_token_budget`; a query that is a tool's exact path may cost more than it.
+The files are those of `benchmarks.search`. Counted with cl100k is the text that a client's model sees, the
+answer as `lean` makes it. Every schema shown is validated against its metaschema (the package `jsonschema`; nothing is
+downloaded). `--budget` is the setting `discover_token_budget`; a query that is a tool's exact path may cost more.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from jsonschema.validators import validator_for
 
 from actors.protocol.wire.jsonrpc import encode
 from benchmarks.search import Query, Tool, asking, build
+from supervisor.metatools.answers.lean import lean
 from supervisor.metatools.discovery import DiscoverySettings
 from supervisor.tokens.counting import Tiktoken, load_encoding
 
@@ -69,7 +70,7 @@ def references(node: Any) -> Iterator[str]:
 
 def measured(query: str, answer: Any, tokenizer: Tiktoken) -> Measured:
     """Measure one answer."""
-    body = encode(answer).decode()
+    body = encode(lean(answer)).decode()
     rows = msgspec.json.decode(body)["tools"]
     shown = [row for row in rows if "inputSchema" in row]
     invalid = [(row.get("tool_path", ""), problem(row["inputSchema"])) for row in shown]

@@ -179,7 +179,8 @@ def _arguments(row: Row) -> tuple[dict[str, Any], Source]:
 
 
 def _fits(row: Row) -> bool:
-    return bool(row.get("relevance_score", 1.0) < FITS)
+    """Say whether a row says that it fits; one after the first whose distance is not told does."""
+    return bool(row.get("relevance_score", 0.0) < FITS)
 
 
 def _reason(answer: Said, source: Source) -> str:

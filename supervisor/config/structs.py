@@ -34,6 +34,7 @@ from supervisor.config.syntax.units import (
     Rerank,
     Seconds,
     Size,
+    Structured,
     TokenBudget,
 )
 from supervisor.identity.people import People
@@ -138,6 +139,10 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Most tools that one search may ask for. The answer to one that asks for more says how many it was taken for."""
     discover_token_budget: Count = 2000
     """Most tokens that the answer to one search, or one page of a list, may take."""
+    discover_structured: Structured = "auto"
+    """Whether the answer to a search has all its members as `structuredContent`, too; its text has only those that a
+    model uses. `auto`: not for clients that show a model structured content in place of the text (Claude Code, Codex,
+    VS Code). See `docs/background/search-answers.md`."""
     instructions_token_budget: Count = 300
     """Most tokens of the instructions that a client gets; they list the servers and what each is for."""
     first_discovery_wait_s: Seconds = 3.0

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import trio
 
+from supervisor.metatools.answers.lean import lean
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.e2e.environments import entry
@@ -96,7 +97,7 @@ def check(found: dict[str, Any], version: str, notified: str) -> None:
     assert found["version"] == version
     assert found["tools"] == FOUR
     structured = found["discovered"]["structured"]
-    assert json.loads(found["discovered"]["text"]) == structured
+    assert json.loads(found["discovered"]["text"]) == lean(structured)
     assert {"time:get_current_time", "time:convert_time"} & {row["tool_path"] for row in structured["tools"]}
     assert json.loads(found["time"])["timezone"] == "Europe/Berlin"
     assert "On branch trunk" in found["git"]

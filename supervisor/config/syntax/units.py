@@ -83,4 +83,7 @@ LogFormat = Literal["text", "json"]
 Rerank = Literal["auto", "off", "neural"]
 """Whether search compares meanings: if a sentence model is installed, never, or with a warning without one."""
 
+Structured = Literal["auto", "always", "never"]
+"""Whether a search answers with structured content beside its text."""
+
 MIB = 1024 * 1024

@@ -23,6 +23,7 @@ LIVE: Final = frozenset(
         *(
             "max_query_chars",
             "client_hints",
+            "discover_structured",
             "notify_catalogue_changes",
             "list_changed_debounce_s",
             "show_debug",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import trio
@@ -27,6 +27,7 @@ from actors.search.language.text import squash
 from supervisor.host.loop.workbench import SMALL_BYTES, beside
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists, questions
+from supervisor.metatools.answers.lean import MODEL_READS_STRUCTURED, lean
 from supervisor.metatools.answers.lists import resources_page
 from supervisor.metatools.answers.page import Context
 from supervisor.metatools.arguments import execution, tools
@@ -68,6 +69,13 @@ class _Call(msgspec.Struct):
 
 
 _call = msgspec.json.Decoder(_Call)
+
+
+class _Shown(NamedTuple):
+    """A tool result, and the bytes of its text."""
+
+    body: bytes
+    text_bytes: int
 
 
 class MetaCalls:
@@ -141,12 +149,12 @@ class MetaCalls:
         direct, pending = execution.Execute(tool_path=clip(name), arguments=given), PendingCall(exchange, UNKNOWN)
         return await self._calls.count(exchange, pending, self._tools.call(exchange, pending, direct, call.meta))
 
-    async def _show(self, exchange: Exchange, name: str, given: msgspec.Raw, answer: Awaitable[bytes]) -> bytes:
-        """Await what a meta-tool shows a model, and tell what that costs: it is in there twice."""
-        started, body = time.perf_counter(), await answer
+    async def _show(self, exchange: Exchange, name: str, given: msgspec.Raw, answer: Awaitable[_Shown]) -> bytes:
+        """Await what a meta-tool shows a model, and tell what that costs."""
+        started, (body, text_bytes) = time.perf_counter(), await answer
         record = record_of(exchange, "", name, len(given))
         record.took_ms, record.bytes_out = (time.perf_counter() - started) * 1000, len(body)
-        record.tokens_shown = len(body) // 2 // BYTES_PER_TOKEN
+        record.tokens_shown = text_bytes // BYTES_PER_TOKEN
         self._calls.used(record, CallArguments(given))
         return body
 
@@ -186,7 +194,7 @@ class MetaCalls:
             return own
         return name
 
-    async def _discover(self, exchange: Exchange, arguments: msgspec.Raw) -> bytes:
+    async def _discover(self, exchange: Exchange, arguments: msgspec.Raw) -> _Shown:
         client, configured = exchange.client, self._deployment.value.settings
         settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
         most, confirms = settings.discover_limit_max, partial(self._visible.confirms, client.principal)
@@ -203,24 +211,29 @@ class MetaCalls:
             weight(seen, done) // PAGE_COST,
             partial(build_answer, seen, statuses, done, settings, trio.current_time(), servers, confirms, reads),
         )
-        body = _content(answer)
+        has_structured = configured.discover_structured != "never" and (
+            configured.discover_structured == "always" or client.name not in MODEL_READS_STRUCTURED
+        )
+        text = lean(answer) if client.name else answer  # who does not say who it is asks by hand, or from a script
+        shown = _content(text, answer if has_structured else None)
         self._searches.look_ahead(done, client, statuses)
-        return body
+        return shown
 
-    async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
+    async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> _Shown:
         asked = await self._bench.run(len(arguments), tools.list_resources, arguments)
         seen = self._visible.now(client.principal)
         heavy = native_lists.weight(seen, "resources", "templates")
         return await self._bench.run(heavy, self._resources, seen, self._visible.statuses(client.principal), asked)
 
-    def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: tools.ResourceQuery) -> bytes:
+    def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: tools.ResourceQuery) -> _Shown:
         named, unknown = find_servers(seen, asked.servers)
         told = standings(named - seen.visible, statuses)
         remark = f"There is no server {unknown!r}." if unknown else f"{told}; tell the user." if told else ""
         servers = seen.visible & named if asked.servers else seen.visible
         budget = self._deployment.value.settings.discover_token_budget
         context = Context(seen=seen, statuses=statuses, budget=budget, now=trio.current_time())
-        return _content(resources_page(context, asked, servers, remark))
+        answer = resources_page(context, asked, servers, remark)
+        return _content(answer, answer)
 
 
 def _never(principal: Principal, server: str, tool: str) -> bool:
@@ -236,7 +249,9 @@ def _open(params: msgspec.Raw, names: Collection[str]) -> _Call:
         raise MalformedRequest(text, details={"tools": list(names)}) from None
 
 
-def _content(answer: dict[str, Any]) -> bytes:
-    """Return a tool result that carries an object as text and as structured content."""
-    body = encode(answer)
-    return b'{"content":[{"type":"text","text":' + encode(body.decode()) + b'}],"structuredContent":' + body + b"}"
+def _content(text: dict[str, Any], structured: dict[str, Any] | None) -> _Shown:
+    """Return a tool result that carries an object as text, and one as structured content."""
+    said = encode(text)
+    content = b'{"content":[{"type":"text","text":' + encode(said.decode()) + b"}]"
+    more = b"" if structured is None else b',"structuredContent":' + encode(structured)
+    return _Shown(content + more + b"}", len(said))

@@ -47,6 +47,7 @@ from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT
+from supervisor.metatools.answers.lean import lean
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.metatools.discovery import search
 from supervisor.plugins.hooks import PluginTable
@@ -621,11 +622,36 @@ async def test_discovery_answers_text_and_structure() -> None:
         found = await rig.call("discover_mcp_tools", {"query": "read a file", "limit": "3"})
         answered = found["structuredContent"]
         assert json.loads(found["content"][0]["text"]) == answered
+        named = await rig.call("discover_mcp_tools", {"query": "read a file"}, replace(LEGACY, name="some client"))
+        assert json.loads(named["content"][0]["text"]) == lean(named["structuredContent"])
         assert answered["tools"][0]["tool_path"] == "files:read_file"
+        assert answered["tools"][0].keys() >= {"server_name", "transport", "relevance_score", "description"}
         assert answered["tools"][0]["inputSchema"] == SCHEMA
         modern = await rig.call("discover_mcp_tools", {"query": "x" * 100_000}, MODERN)
         assert modern["resultType"] == "complete"
         assert modern["structuredContent"]["tools"] == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "has_it"),
+    [
+        ("auto", "claude-code", False),
+        ("auto", "codex-mcp-client", False),
+        ("auto", "Visual Studio Code", False),
+        ("auto", "any other", True),
+        ("auto", "", True),
+        ("always", "claude-code", True),
+        ("never", "any other", False),
+    ],
+)
+async def test_a_client_that_shows_its_model_structured_content_alone_gets_the_text_alone(
+    setting: str, name: str, has_it: bool
+) -> None:
+    async with gateway(discover_structured=setting) as rig:
+        for era in (LEGACY, MODERN):
+            found = await rig.call("discover_mcp_tools", {"query": "read a file"}, replace(era, name=name))
+            assert ("structuredContent" in found) is has_it
+            assert json.loads(found["content"][0]["text"])["tools"][0]["tool_path"] == "files:read_file"
 
 
 async def test_a_search_that_embeds_its_query_runs_off_the_loop() -> None:

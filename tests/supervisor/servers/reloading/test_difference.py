@@ -125,6 +125,7 @@ READ_IN: dict[str, set[str]] = {
     "log_level": {"servers/reloading/reload", "commands/run"},
     "max_question_bytes": {"service/asking/allowance"},
     "discover_limit_max": {"service/calls/meta_calls"},
+    "discover_structured": {"service/calls/meta_calls"},
     "discover_token_budget": {"service/calls/meta_calls", "metatools/discovery"},
     "instructions_token_budget": {"service/introduction"},
     "first_discovery_wait_s": {"service/calls/meta_calls", "service/doors/everything"},

@@ -1,0 +1,54 @@
+"""What a model reads of an answer of `discover_mcp_tools`: no more of it than a model uses. Pure.
+
+A program gets the whole answer as structured content, and a client whose model gets that in place of the text gets none
+(`discover_structured`). The text leaves out what a model does not need to choose a tool and to call it: server and
+transport, as the path says whose a tool is; how many were found, in which time, by which query and in which revision of
+the catalogue; hints that say that a tool destroys nothing. The distance is told of the first row, of each need, and
+of those that hardly fit: between them the order says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from supervisor.metatools.servers.unavailable import FITS
+
+_OF_PAGES: Final = frozenset({"total_found", "search_time_ms", "query", "catalog_revision"})
+_OF_PATHS: Final = frozenset({"server_name", "transport"})
+MODEL_READS_STRUCTURED: Final = frozenset(
+    {"claude-code", "codex-mcp-client", "Visual Studio Code", "Visual Studio Code - Insiders"}
+)
+"""Clients, by the names they give, that show a model structured content where a result has any, and no text of it."""
+_NEEDS: Final = "queries"
+"""What a row has that is the first for another need."""
+_SCORE: Final = "relevance_score"
+_HINTS: Final = "annotations"
+
+
+def lean(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer as a model reads it."""
+    rows = [_row(row, first=not place or _NEEDS in row) for place, row in enumerate(answer["tools"])]
+    return {**{name: value for name, value in answer.items() if name not in _OF_PAGES}, "tools": rows}
+
+
+def _row(row: Mapping[str, Any], *, first: bool) -> dict[str, Any]:
+    path = row.get("tool_path") or row.get("uri")
+    made = {name: value for name, value in row.items() if path is None or name not in _OF_PATHS}
+    score = made.pop(_SCORE, 0)
+    if score >= FITS or (first and score):
+        made[_SCORE] = score
+    if "signature" in row:
+        made["signature"] = _without_name(row["signature"], row["tool_path"])
+    if _HINTS in row:
+        hints = row[_HINTS]
+        del made[_HINTS]
+        if hints.get("destructiveHint") and not hints.get("readOnlyHint"):
+            made[_HINTS] = {"destructiveHint": True}
+    return made
+
+
+def _without_name(signature: str, path: str) -> str:
+    """Return the parameters alone, if what stands before them is the name in the path."""
+    name, _, _ = signature.partition("(")
+    return signature.removeprefix(name) if path.endswith(f":{name}") else signature
