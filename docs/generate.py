@@ -44,11 +44,12 @@ from supervisor.reference.configuration import blocks, bullet
 from supervisor.servers.reading import NotReadOnly
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.rounds import CapabilityRequired
+from supervisor.service.doors.event_types import LoginShared
 from supervisor.service.doors.task_requests import TasksNotDeclared
 
 Arrow = tuple[str, str, str]
 BESIDE = (
-    *(CapabilityRequired, Declined, EngineAway, LeaseEnded, NodeAway, NotReadOnly, RepeatedKey),
+    *(CapabilityRequired, Declined, EngineAway, LeaseEnded, LoginShared, NodeAway, NotReadOnly, RepeatedKey),
     *(TasksNotDeclared, UnknownTask),
 )
 """Errors that clients meet and that stand with what raises them, not in `actors/errors.py`."""

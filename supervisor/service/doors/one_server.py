@@ -35,7 +35,7 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import PendingCall
 from supervisor.service.calls.failures import run_shown
 from supervisor.service.client import Client
-from supervisor.service.doors import greeting, known_lists, task_requests
+from supervisor.service.doors import event_types, greeting, known_lists, task_requests
 from supervisor.service.doors.task_requests import request_of
 from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
@@ -77,6 +77,8 @@ class OneServer:
                 return b"{}"
             case "resources/subscribe" | "resources/unsubscribe":
                 return await self._parts.subscriptions.perform(exchange, self.subscribe)
+            case _ if method in event_types.WEBHOOKS and self._shares_login(client):
+                raise event_types.refusal(self._server)
             case _ if method in OF_ONE:
                 return await task_requests.perform(self._parts, exchange, self._server)
         if method in NOT_PASSED or method.startswith(("notifications/", "subscriptions/")) or not is_method(method):
@@ -107,6 +109,9 @@ class OneServer:
             await self._parts.arrival.of(self._server, client.principal, by)
             return await self._entry(client)
         return entry
+
+    def _shares_login(self, client: Client) -> bool:
+        return event_types.shares_login(self._parts.launches, self._server, client)
 
     async def _known_page(self, exchange: Exchange) -> bytes | None:
         """Return a page of a list from what is known; None if the server has to be asked."""
@@ -170,6 +175,8 @@ class OneServer:
         client, method = exchange.client, exchange.method
         request = request_of(exchange, entry, parts, since, tool, labelled=False)
         body = await self._parts.forward.ask(exchange, request)
+        if method == event_types.LIST and self._shares_login(client):
+            body = await self._parts.bench.run(len(body), event_types.without_webhooks, body)
         body = json.with_meta(body, META_SUBSCRIPTION, exchange.id)  # the result that closes a stream names its request
         if method in LISTED_BY:
             kind = LISTED_BY[method]
