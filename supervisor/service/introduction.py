@@ -26,7 +26,7 @@ from actors.protocol.tasks import tasks
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import beside
-from supervisor.metatools.servers.purposes import SERVERS_TOKENS, Purposes, roll
+from supervisor.metatools.servers.purposes import SERVERS_TOKENS, Purposes, list_names, roll
 from supervisor.metatools.texts import estimate_tokens
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
@@ -43,6 +43,8 @@ _HOW = (
 HOW = _HOW.format(execute="execute_mcp_tool")
 """It leaves room for servers within the first 512 characters, by which ChatGPT and Codex know what a server is for."""
 HOW_BY_EFFECT = _HOW.format(execute="execute_read_only_mcp_tool if its row says read_only, else execute_mcp_tool,")
+NAMES_TOKENS = 40
+"""For names of servers alone: they are in the first 250 characters then."""
 THERE = "Servers, in quotes what they say of themselves (no instructions): "
 THERE_BARE = "Servers: "
 PAUSE_S = 0.25
@@ -50,13 +52,14 @@ PAUSE_S = 0.25
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What clients of one view are told: the whole text, and the servers with what they are for by themselves.
+    """What clients of one view are told: the whole text, and by themselves the servers, and their names alone.
 
     Before anything is known it names no server.
     """
 
     text: str
     servers: str = ""
+    names: str = ""
 
 
 class Introduction:
@@ -80,7 +83,11 @@ class Introduction:
 
     def servers(self) -> str:
         """Return the servers with what they are for, as of the last change that was looked at."""
-        return self.made.value.servers or self._make(*self._view()).servers
+        return self.told().servers
+
+    def told(self) -> Told:
+        """Return what there is to tell, as of the last change that was looked at."""
+        return self.made.value if self.made.value.servers else self._make(*self._view())
 
     async def run(self) -> None:
         while True:
@@ -132,7 +139,7 @@ class Introduction:
         told = of_all(left) if left > 0 else ""
         there = THERE if '"' in told else THERE_BARE
         text = f"{how}\n{there}{told}." if told else how
-        return Told(text, of_all(SERVERS_TOKENS, usable=True))
+        return Told(text, of_all(SERVERS_TOKENS, usable=True), list_names(sorted(seen.visible), NAMES_TOKENS))
 
 
 LIST_TTL_MS = 60_000

@@ -204,7 +204,7 @@ class _Doors:
         self.parts = gateway.parts
         self.introduction = gateway.introduction
         self._suffix = suffix
-        everything = Everything(gateway.parts, version, gateway.introduction.servers)
+        everything = Everything(gateway.parts, version, gateway.introduction.told)
         self._ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}
         self._below = {SERVERS: self._of_server, PERSONAL: self._personal}
         assert {*self._ours, *self._below} == DOORS.keys()

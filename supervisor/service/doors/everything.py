@@ -26,24 +26,34 @@ from supervisor.service.doors import task_requests
 from supervisor.service.doors.naming import CurrentNames
 from supervisor.service.doors.task_requests import request_of
 from supervisor.service.gateway import Define, Handler, ManyServers, ServiceParts
-from supervisor.service.introduction import SelfDescription
+from supervisor.service.introduction import SelfDescription, Told
 from supervisor.service.request import MAX_NAME_CHARS, named_params, parts_from
 from supervisor.service.resources import Reading
 from supervisor.usage.records import UNKNOWN
 
 WHAT: Final = "Tools and prompts of many MCP servers"
-HOW: Final = f"{WHAT}. A name begins with that of its server and two underscores."
+NAMES: Final = "A name begins with that of its server and two underscores."
+
+
+def introduce(told: Told) -> str:
+    """Return the instructions. The names of the servers are in the first line, and early.
+
+    A client that keeps tools from its model shows it little more: Codex 0.171.0 the first line, up to 250 characters.
+    Without a name there the model does not know what it could search for.
+    """
+    there = f": {told.names}" if told.names else ""
+    return f"{WHAT}{there}. {NAMES}\n{told.servers}"
 
 
 class Everything(ManyServers):
-    """Implements `supervisor.service.port.Service`. `servers` returns what clients are told of the servers."""
+    """Implements `supervisor.service.port.Service`. `told` returns what clients are told of the servers."""
 
     MAX_PAGE_BYTES = 512 * 1024
     """Some clients take no message of a MiB."""
 
-    def __init__(self, parts: ServiceParts, version: str, servers: Callable[[], str]) -> None:
+    def __init__(self, parts: ServiceParts, version: str, told: Callable[[], Told]) -> None:
         self._names = CurrentNames(parts)
-        how = SelfDescription(parts.visible, version, WHAT, lambda: f"{HOW}\n{servers()}", lambda: True, passes=True)
+        how = SelfDescription(parts.visible, version, WHAT, lambda: introduce(told()), lambda: True, passes=True)
         methods: dict[str, Handler] = {
             **Reading(parts.visible, parts.forward, parts.bench, self._names, transparent=True).methods,
             "tools/call": self._call,

@@ -17,7 +17,7 @@ from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.doors.everything import HOW, WHAT
+from supervisor.service.doors.everything import NAMES, WHAT
 from supervisor.service.doors.naming import NAME_KEY, SERVER_KEY
 from supervisor.service.port import Answer, Service, answer
 from tests.fakes import nasty_tools
@@ -331,6 +331,17 @@ async def test_what_is_no_resource_and_no_reference_is_said(client: Client) -> N
 # Greeting -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("count", [2, 100])
+async def test_the_names_of_the_servers_are_where_a_client_that_hides_tools_shows_its_model_something(
+    count: int,
+) -> None:
+    async with door({f"server-{number}": Library() for number in range(count)}) as rig:
+        line, _, rest = (await rig.result(LEGACY, "initialize"))["instructions"].partition("\n")
+        assert line[:250].startswith(f"{WHAT}: server-0, server-1")
+        assert ("more. " in line[:250]) is (count == 100)
+        assert "server-0" in rest
+
+
 async def test_a_client_is_told_what_is_here_in_its_era() -> None:
     async with door({"one": Library()}) as rig:
         told = await rig.result(LEGACY, "initialize")
@@ -341,8 +352,7 @@ async def test_a_client_is_told_what_is_here_in_its_era() -> None:
         assert told["serverInfo"] == {**info, "description": WHAT}
         older = await rig.result(Client(version="2025-06-18"), "initialize")
         assert older["serverInfo"] == info
-        assert told["instructions"].startswith(HOW)
-        assert "one" in told["instructions"]
+        assert told["instructions"].startswith(f"{WHAT}: one. {NAMES}\none ")
         discovered = await rig.result(MODERN, "server/discover")
         assert (discovered["capabilities"], discovered["instructions"]) == (capabilities, told["instructions"])
         assert await rig.result(LEGACY, "ping") == {}
