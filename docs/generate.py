@@ -72,7 +72,7 @@ CASES = {
 }
 """The pages that have the catalogue of faults, and the letters on each."""
 
-MANY = Offered(tools=1_000, tokens=100_000, servers=(), meta_tokens=350)
+MANY = Offered(tools=1_000, tokens=100_000, servers=(), meta_tokens=350, by_effect=True)
 """What a daemon has for whose clients the pages name a door."""
 SEARCHES = {
     "always": "searches tools itself",

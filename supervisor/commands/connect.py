@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -38,10 +39,9 @@ from supervisor.config.syntax.address import PORTS
 from supervisor.daemon_client.client import DaemonClient, base_url
 from supervisor.daemon_client.requests import RequestRefused
 from supervisor.host.files import copies_of, read_if_there
+from supervisor.metatools.definitions import READ_ONLY
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_READS = "execute_read_only_mcp_tool"
-"""The tool that is at the door for execution by effect alone."""
 
 
 class DaemonPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +187,7 @@ async def _look(daemon: DaemonClient) -> Offered:
     names = [row["server"] for row in status["servers"] if shown(row) != DISABLED]
     tokens = status["tokens"]
     try:
-        by_effect = _READS in await daemon.tools(doors.address(doors.MAIN, "by-effect"))
+        by_effect = READ_ONLY in await daemon.tools(doors.address(doors.MAIN, "by-effect"))
     except RequestRefused:
         by_effect = False
     return Offered(
@@ -248,10 +248,12 @@ def _advise(client: ClientProgram, entries: Entries, change: FileChange) -> None
 
 
 def _commands(client: ClientProgram, entries: Entries) -> str:
-    """Return how its own command adds what is written; empty if it has none."""
-    return " && ".join(
-        client.command.format(name=name, url=url) for name, url in entries.urls.items() if client.command
-    )
+    """Return how its own command adds what is written, for a shell; empty if it has none."""
+    if not client.command:
+        return ""
+    quotes = "'" in client.command  # by itself
+    urls = {name: url if quotes else shlex.quote(url) for name, url in entries.urls.items()}
+    return " && ".join(client.command.format(name=name, url=url) for name, url in urls.items())
 
 
 def _program(url: str) -> list[str]:

@@ -8,12 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.clients.doors import WORDS, Door, Offered, address, choose, door_at, door_of, keeps_loaded
+from supervisor.clients.doors import (
+    BY_EFFECT,
+    EXECUTE,
+    WORDS,
+    Door,
+    Offered,
+    address,
+    choose,
+    door_at,
+    door_of,
+    keeps_loaded,
+)
 from supervisor.config.clients.facts import Fact, Facts, Limit
+from supervisor.service.doors import addresses
 from tests.supervisor.config.clients.test_table import BY_NAME
 
 MANY = Offered(tools=612, tokens=81_000, servers=("git", "time"), meta_tokens=350)
-BY_EFFECT = Offered(tools=612, tokens=81_000, servers=(), meta_tokens=350, by_effect=True)
+FIVE = Offered(tools=612, tokens=81_000, servers=(), meta_tokens=350, by_effect=True)
 FEW = Offered(tools=3, tokens=240, servers=(), meta_tokens=350)
 URL = "http://127.0.0.1:3001/mcp"
 
@@ -32,7 +44,7 @@ MANY_TOOLS: dict[str, tuple[Door, Door]] = {
 @pytest.mark.parametrize("name", BY_NAME)
 def test_each_client_gets_the_door_that_its_facts_make_the_best(name: str) -> None:
     facts = BY_NAME[name].facts
-    doors = (choose(facts, MANY).door, choose(facts, BY_EFFECT).door)
+    doors = (choose(facts, MANY).door, choose(facts, FIVE).door)
     assert doors == MANY_TOOLS.get(name, ("four", "four"))
 
 
@@ -52,7 +64,7 @@ def test_each_client_gets_the_door_that_its_facts_make_the_best(name: str) -> No
         ),
         (
             "claude-code",
-            BY_EFFECT,
+            FIVE,
             "the five tools at /mcp?execute=by-effect, as it keeps these loaded, and would have to search the 612 "
             "others, and runs reads side by side",
         ),
@@ -145,6 +157,10 @@ def test_a_door_is_known_by_its_address(door: Door, path: str) -> None:
     listens = ("127.0.0.1:3001",)
     assert door_of({"url": there}, listens) == door
     assert door_of({"command": "mcpvisor", "args": ["stdio", "--url", there]}, listens) == door
+
+
+def test_the_door_by_effect_is_asked_for_as_the_daemon_reads_it() -> None:
+    assert (addresses.EXECUTE, addresses.BY_EFFECT) == (EXECUTE, BY_EFFECT)
 
 
 def test_the_door_of_an_entry_without_an_address_is_the_first_one() -> None:

@@ -368,6 +368,18 @@ def test_without_a_daemon_it_is_the_four_and_no_entries_for_servers(home: Path) 
 
 
 @pytest.mark.usefixtures("daemon")
+def test_the_own_command_of_a_client_is_for_a_shell_and_adds_each_entry(home: Path) -> None:
+    added = "claude mcp add --transport http --scope user"
+    assert f"{added} mcpvisor '{BY_EFFECT}'" in invoke("connect", "claude-code", "--yes").stderr
+    at = "http://127.0.0.1:3001/mcp/servers"
+    both = f"{added} git {at}/git && {added} time {at}/time"
+    assert both in invoke("connect", "claude-code", "--door", "servers", "--yes").stderr
+    VSCODE.write(home).write_text("{")
+    written = f"""code --add-mcp '{{"name": "mcpvisor", "type": "http", "url": "{BY_EFFECT}"}}'"""
+    assert written in invoke("connect", "vscode", "--door", "by-effect").stderr
+
+
+@pytest.mark.usefixtures("daemon")
 def test_an_address_with_a_door_in_it_is_left_as_it_is(home: Path) -> None:
     at = "http://127.0.0.1:3001/mcp/servers/git"
     result = invoke("connect", "claude-code", "--url", at, "--name", "git", "--yes")
