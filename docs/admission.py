@@ -46,6 +46,7 @@ ROWS: Final = (
         (
             *("GET /", "GET /healthz", "GET /readyz", "GET /oauth/callback"),
             *("GET /ui/static/{mark}/{name}", "GET /ui/sign-in"),
+            *("GET /.well-known/ai-catalog.json", "GET /mcp/server-card", "GET /mcp/all/server-card"),
         ),
         "yes 401 yes yes yes yes 401",
     ),
@@ -57,6 +58,9 @@ ROWS: Final = (
     Row(
         "what is yours",
         (
+            *("GET /mcp/servers/{server}/server-card", "GET /v0.1/servers"),
+            "GET /v0.1/servers/{namespace}/{entry}/versions",
+            "GET /v0.1/servers/{namespace}/{entry}/versions/{version}",
             *("GET /api/me", "GET /api/preflight", "GET /api/values", "GET /api/logins/{login}"),
             *("GET /api/logs", "WS /api/logs"),  # a member sees lines of what is started for them alone
             *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/consents"),

@@ -60,15 +60,19 @@ from supervisor.identity.secrets import PREFIX, digest_of, id_of, id_of_text
 from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
-from supervisor.service.doors.addresses import personal_server
+from supervisor.service.doors.addresses import ALL_PATH, CARD, MCP_PATH, personal_server
+from supervisor.service.doors.cards import CATALOGUE_PATH
 from supervisor.service.port import failure
 
 log = logging.getLogger(__name__)
 
 SIGN_IN: Final = b"/ui/sign-in"
-PUBLIC: Final = frozenset({"/", "/healthz", "/readyz", "/oauth/callback", SIGN_IN.decode()})
-"""What is answered to anybody: a daemon that lives says so, and a browser that comes back from a login shows what it
-was sent with."""
+PUBLIC: Final = frozenset(
+    {"/", "/healthz", "/readyz", "/oauth/callback", SIGN_IN.decode()}
+    | {CATALOGUE_PATH, f"{MCP_PATH}{CARD}", f"{ALL_PATH}{CARD}"}
+)
+"""What is answered to anybody: a daemon that lives says so, and where it is reached, and a browser that comes back from
+a login shows what it was sent with."""
 STATIC: Final = "/ui/static/"
 """Style and script of the pages, the same for everybody."""
 RETRY_S: Final = 1.0
@@ -139,7 +143,7 @@ class Admission:
             document = self._resource.metadata(request.fields, path, issuers)
             if document is not None:
                 return (204, b"", PUBLIC_CORS) if method == "OPTIONS" else (200, document, PUBLIC_CORS)
-        if path.startswith(WELL_KNOWN) or (path, method) == ("/register", "POST"):
+        if (path.startswith(WELL_KNOWN) and path != CATALOGUE_PATH) or (path, method) == ("/register", "POST"):
             return 404, NOT_HERE, PUBLIC_CORS
         return None
 

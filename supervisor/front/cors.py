@@ -13,12 +13,12 @@ from supervisor.config.syntax.address import origin_of
 from supervisor.front.edge.fields import Fields
 
 ALLOWED: Final = (
-    *("authorization", "content-type", "accept", "last-event-id"),
+    *("authorization", "content-type", "accept", "last-event-id", "if-none-match"),
     *("mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name"),
 )
 PARAMETER: Final = "mcp-param-"
 """How headers begin that repeat an argument (MCP 2026-07-28, basic/transports/streamable-http)."""
-EXPOSED: Final = b"WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, Retry-After"
+EXPOSED: Final = b"WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, Retry-After, ETag"
 MAX_ASKED: Final = 64
 AGE_S: Final = 600
 Lines = tuple[tuple[bytes, bytes], ...]

@@ -22,7 +22,7 @@ import msgspec
 from supervisor.config.syntax.address import authority, base_url, is_loopback
 from supervisor.front.edge.fields import Fields
 from supervisor.identity.grants import EXECUTE, READ, SCOPES, TokenGrant
-from supervisor.service.doors.addresses import MCP_PATH, door_of, personal_server
+from supervisor.service.doors.addresses import CARD, MCP_PATH, door_of, has_card, personal_server
 
 WELL_KNOWN: Final = "/.well-known/"
 METADATA: Final = f"{WELL_KNOWN}oauth-protected-resource"
@@ -87,7 +87,8 @@ class ProtectedResource:
 
 
 def _door_path(path: str) -> str:
-    """Return the path of a door, as an address has it; that of `/mcp` for what is none."""
+    """Return the path of a door, as an address has it, also for its card; that of `/mcp` for what is none."""
+    path = path.removesuffix(CARD) if has_card(path) else path
     fits = door_of(path) is not None and len(path) <= MAX_PATH_CHARS
     return quote(path, safe=_KEPT) if fits else MCP_PATH
 

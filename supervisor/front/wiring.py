@@ -34,6 +34,7 @@ from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import add_welcome, create_app
 from supervisor.front.pages.audit import add_audit_routes, record_orders
+from supervisor.front.pages.cards import add_card_routes
 from supervisor.front.pages.configuration import add_configuration_routes
 from supervisor.front.pages.consents import add_consent_routes
 from supervisor.front.pages.debug import add_status_routes
@@ -69,6 +70,7 @@ from supervisor.store import Store
 ROUTES: Final = {
     "Health and status": add_status_routes,
     "What is yours": add_own_routes,
+    "What is served here": add_card_routes,
     "Tools": add_tool_routes,
     "Usage": add_usage_routes,
     "Events": add_event_routes,

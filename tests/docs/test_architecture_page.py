@@ -22,7 +22,7 @@ WORDS = (CONTRIBUTING / "words.md").read_text(encoding="utf-8")
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 SOURCES = sorted(file for package in ("actors", "supervisor") for file in (ROOT / package).rglob("*.py"))
 
-OF_OTHERS = re.compile(r"\b(worker\s+threads?|(context|package|version)\s+managers?)\b", re.IGNORECASE)
+OF_OTHERS = re.compile(r"\b(worker\s+threads?|ai[- ]catalog|(context|package|version)\s+managers?)\b", re.IGNORECASE)
 """Words of others for things of theirs."""
 NOUN = {"handle": r"\b(?:an?|the|its|this|no) handles?\b"}
 """How a word is found that is also a verb; any other one is found wherever it stands."""

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import httpx2
 import pytest
@@ -68,6 +68,9 @@ FILLED = {
     "name": "X",
     "mark": "1",
     "order": "sleep",
+    "namespace": ".".join(reversed((urlsplit(PUBLIC).hostname or "").split("."))),
+    "entry": "mcp",
+    "version": "latest",
 }
 CALLS, HIDDEN, OTHERS = "doors: calls of tools", "the door of a server of others", "values of others"
 
@@ -251,7 +254,7 @@ class Rig:
     def _challenged(self, answer: httpx2.Response, credential: Credential, path: str) -> str:
         line = 'Bearer realm="mcpvisor"'
         if self.auth in ("oauth", "both") and not path.startswith("/i/"):
-            door = path.partition("?")[0] if path.startswith("/mcp") else "/mcp"
+            door = path.partition("?")[0].removesuffix("/server-card") if path.startswith("/mcp") else "/mcp"
             where = f"{PUBLIC}/.well-known/oauth-protected-resource{door}"
             line = f'Bearer resource_metadata="{where}", scope="mcp:read mcp:tools:execute"'
         nothing = credential.column_at(path) == "nothing"

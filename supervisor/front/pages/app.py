@@ -87,6 +87,7 @@ PLACES: Final = {
     "/mcp/all": "MCP: every tool of every server, for clients that choose by themselves",
     "/mcp/servers/NAME": "MCP: one server by itself, as if a client had connected to it",
     "/ws": "MCP over WebSocket only",
+    "/.well-known/ai-catalog.json": "which MCP servers there are here; /v0.1/servers is the same as a registry",
     "/ui": "the dashboard, for browsers",
     "/api/status": "how each server is doing",
     "/api/tools": "what is known of every tool",

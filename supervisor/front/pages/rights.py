@@ -23,6 +23,7 @@ REQUESTER: Final[ContextVar[Requester]] = ContextVar("requester", default=THE_OP
 ANYBODY: Final = (
     *("GET /", "GET /healthz", "GET /readyz", "GET /oauth/callback"),
     *("GET /ui/static/<mark>/<name>", "GET /ui/sign-in", "POST /ui/sign-in"),
+    *("GET /.well-known/ai-catalog.json", "GET /mcp/server-card", "GET /mcp/all/server-card"),
 )
 AUDITORS: Final = (
     *(
@@ -41,12 +42,14 @@ AUDITORS: Final = (
     *("GET /ui/changes", "GET /ui/people"),
 )
 _VALUE: Final = "/api/values/<tier>/<owner>/<server>/<name>"
+_VERSIONS: Final = "GET /v0.1/servers/<namespace>/<entry>/versions"
 MEMBERS: Final = (
     *("GET /ui", "GET /ui/calls", "GET /ui/usage", "POST /ui/values", "POST /ui/sign-out"),
     *("GET /questions", "GET /questions/<question>", "POST /questions/<question>"),
     *("GET /api/questions", "GET /api/questions/<question>", "POST /api/questions/<question>"),
     *("GET /api/consents", "DELETE /api/consents/<id_>"),
     *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/events"),
+    *("GET /mcp/servers/<server>/server-card", "GET /v0.1/servers", _VERSIONS, f"{_VERSIONS}/<version>"),
     *("GET /api/me", "GET /api/preflight", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}"),
     *("POST /api/servers/<server>/login", "POST /api/servers/<server>/logout", "GET /api/logins/<login>"),
     *("POST /api/logins/<login>/answer", "GET /api/servers/<server>/logs", "GET /api/logs"),

@@ -32,16 +32,19 @@ from supervisor.service.realms import Realm, Realms
 
 MCP_PATH: Final = "/mcp"
 ALL: Final = "all"
+ALL_PATH: Final = f"{MCP_PATH}/{ALL}"
 SERVERS: Final = "servers/"
 PERSONAL: Final = "i/"
 PERSONAL_PATH: Final = f"/{PERSONAL}"
 DOORS: Final = {
     "": MCP_PATH,
-    ALL: f"{MCP_PATH}/{ALL}",
+    ALL: ALL_PATH,
     SERVERS: f"{MCP_PATH}/{SERVERS}{{server}}",
     PERSONAL: f"{PERSONAL_PATH}{{server}}{MCP_PATH}",
 }
 """The address of each kind of door by its name; by what the name begins with where a server is behind it."""
+CARD: Final = "/server-card"
+"""What an address ends with where the card of a door is; see `cards`."""
 PROFILE: Final = "profile"
 """The parameter of an address that names a profile."""
 EXECUTE: Final = "execute"
@@ -272,7 +275,7 @@ def _some(names: list[str]) -> str:
 
 
 def door_of(path: str) -> str | None:
-    """Return the name of the door that a path means, empty for the first one; None if it is no path of MCP.
+    """Return the name of the door that a path means, empty for the first one; None if it is none, as of a card.
 
     A slash at the end changes nothing: servers of the official SDKs send a client on from one form to the other, and
     many a client has the longer one written down.
@@ -280,10 +283,19 @@ def door_of(path: str) -> str | None:
     path = path.removesuffix("/")
     if path == MCP_PATH:
         return ""
+    if has_card(path):
+        return None
     if server := personal_server(path):
         return f"{PERSONAL}{server}"
     below = path.removeprefix(f"{MCP_PATH}/")
     return below if below not in ("", path) else None
+
+
+def has_card(path: str) -> bool:
+    """Say whether a path is that of the card of a door."""
+    door = path.removesuffix(CARD)
+    server = door.removeprefix(f"{MCP_PATH}/{SERVERS}")
+    return door != path and (door in (MCP_PATH, ALL_PATH) or (server not in ("", door) and "/" not in server))
 
 
 def personal_server(path: str) -> str:

@@ -113,3 +113,10 @@ def test_reading_needs_one_scope_and_pages_that_change_something_the_other() -> 
     assert needed_scope("/api/status", "GET") == READ
     assert needed_scope("/api/reload", "POST") == EXECUTE
     assert needed_scope("/api/servers/x", "DELETE") == EXECUTE
+
+
+def test_the_card_of_a_door_is_read_with_what_the_door_takes() -> None:
+    ours = grant(f"{BASE}/mcp/servers/a")
+    assert PUBLIC.admits(ours, HERE, "/mcp/servers/a/server-card", ())
+    assert not PUBLIC.admits(ours, HERE, "/mcp/servers/b/server-card", ())
+    assert not PUBLIC.admits(ours, HERE, "/v0.1/servers", ())
