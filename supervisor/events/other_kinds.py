@@ -53,7 +53,7 @@ class ToolsUpdated(OfServer, frozen=True, kw_only=True):
 
 
 class ResourcesUpdated(ListUpdated, frozen=True, kw_only=True):
-    """Resources, or templates of them, came, went or changed. Members hear that it was so, without names."""
+    """Resources, templates of them, or skills came, went or changed. Members hear that it was so, without names."""
 
 
 class PromptsUpdated(ListUpdated, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
+from actors.catalogue.offer import LISTS
 from actors.catalogue.snapshot import Catalogue
 from actors.installation import DISABLED, InstallationStatus
 from actors.launch import server_of
@@ -37,7 +38,7 @@ from supervisor.tokens.counting import META_TOKENS
 
 STATES: Final = (*(state.value for state in State), DISABLED)
 STATUSES: Final = (*get_args(InstallationStatus), DISABLED)
-KINDS: Final = {"tool": "tools", "resource": "resources", "template": "templates", "prompt": "prompts"}
+KINDS: Final = {name.removesuffix("s"): name for name in LISTS}
 ORDER: Final = {family.name: at for at, family in enumerate(f for part in FAMILIES.values() for f in part)}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from actors.catalogue.offer import LISTS
 from actors.catalogue.snapshot import Catalogue
 from actors.installation import InstallationStatus, installation_status
 from actors.launch import is_own, server_of
@@ -20,9 +21,9 @@ from supervisor.servers.launches.names import LaunchFacts
 from supervisor.service.doors.addresses import path_of
 from supervisor.tokens.counting import savings
 
-SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
-OF_LISTS = ("tools", "resources", "templates", "prompts")
+OF_LISTS = LISTS
 """What is not summed of launches that not all share: they offer what others do, too."""
+SUMMED = (*OF_LISTS, "calls", "failures", "in_flight", "waiting", "restarts")
 MAX_TOOL_NAMES = 500
 """Of a launch, on its page."""
 MOMENTS = ("since", "used_at", "last_error_at", "next_start", "retry_at", "asked_since", "last_sign_at")
@@ -131,7 +132,7 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
     entry = catalogue.entries.get(status.server) or catalogue.own.get(status.server)
     if entry is not None:
         offer = entry.offer
-        row |= {name: len(getattr(offer, name)) for name in ("tools", "resources", "templates", "prompts")}
+        row |= {name: len(getattr(offer, name)) for name in OF_LISTS}
         tokens = sum(offer.token_counts.values())
         row["tokens"] = tokens if offer.token_counts else None
         row["tokens_exact"] = offer.tokens_exact

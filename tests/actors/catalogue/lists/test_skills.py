@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from actors.catalogue.diff import compare
 from actors.catalogue.lists.skills import MAX_BYTES, MAX_FILES, files_of
 from actors.catalogue.lists.validation import MAX_DESCRIPTION, Unusable, skill
-from actors.catalogue.offer import NO_RAW, Offer, decode_offer, encode_offer
+from actors.catalogue.offer import NO_RAW, Offer, Resource, decode_offer, encode_offer
 from tests.fakes.skill_server import FILES, REFUNDS, entry, file
 
 MANIFEST = f"{REFUNDS}/SKILL.md"
@@ -100,6 +102,15 @@ def test_what_is_wrong_anywhere_is_left_out(wrong: dict[str, Any]) -> None:
     with pytest.raises(Unusable) as refused:
         read(**wrong)
     assert 0 < len(str(refused.value)) < 200
+
+
+def test_one_that_came_or_changed_is_a_change_of_resources_beside_that_of_its_file() -> None:
+    before = Offer(resources=(Resource(uri=MANIFEST),))
+    after = replace(before, skills=(read(),))
+    assert compare(before, after).resources.added == (f"{MANIFEST}#skill",)
+    later = replace(before, skills=(read(resources="dynamic"),))
+    assert compare(after, later).resources.changed == (f"{MANIFEST}#skill",)
+    assert not compare(after, after)
 
 
 def test_it_is_kept_with_the_offer() -> None:

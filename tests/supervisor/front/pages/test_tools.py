@@ -18,6 +18,7 @@ from actors.kit import Latest
 from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.tools import add_tool_routes
+from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
 from tests.fakes.tool_view import view_of
@@ -114,7 +115,7 @@ async def test_tokens_counted_exactly_are_said_to_be() -> None:
     counted = entry("a", {"name": "b", "description": "c"}, token_counts={"b": 1000}, tokens_exact=True)
     _, body = await page("/api/tokens", view_of(catalogue=Latest(replace(CATALOGUE, entries={"a": counted}))))
     assert (body["savings"]["exact"], body["method"], body["tools"][0]["exact"]) == (True, "cl100k_base", True)
-    assert body["savings"]["saved_percent"] == 65.0
+    assert body["savings"]["saved_percent"] == (1000 - META_TOKENS) / 10
 
 
 async def test_tokens_of_some_tools_leave_the_totals_alone() -> None:
