@@ -1,7 +1,9 @@
-"""Skills (SEP-2640) as the official TypeScript SDK 2.x serves them and reads them through each door, in both eras."""
+"""Skills (SEP-2640) as the official TypeScript SDK 2.x serves them, and as it and the official suite see each door."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +62,18 @@ def test_the_typescript_client_lists_reads_and_verifies_them(
         "children": ["SKILL.md", "examples", "logo.png"],
         "refused": -32602,
     }
+
+
+@pytest.mark.parametrize("scenario", ["enumeration", "manifest", "directory"])
+@pytest.mark.parametrize("path", DOORS)
+def test_the_official_scenarios_pass(daemon: Daemon, path: str, scenario: str) -> None:
+    suite = environments.conformance()
+    command = [suite.node(), str(suite.suite("conformance")), "server", "--url", daemon.url + path, "--verbose"]
+    named = [*command, "--scenario", f"sep-2640-skills-{scenario}"]
+    done = subprocess.run(named, capture_output=True, text=True, timeout=60, check=False)
+    checks = json.loads(done.stdout[done.stdout.index("[") : done.stdout.rindex("]") + 1])
+    assert len(checks) > 5
+    of_many = {"sep-2640-skill-uri-scheme", "sep-2640-names-should-be-unique", "sep-2640-meta-prefix"}
+    warned = {check["id"] for check in checks if check["status"] == "WARNING"}
+    assert [check for check in checks if check["status"] not in ("SUCCESS", "INFO", "WARNING")] == []
+    assert warned <= (set() if path.startswith("/mcp/servers/") else of_many)
