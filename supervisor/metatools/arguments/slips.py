@@ -13,7 +13,9 @@ only mean the same are enough for a tool that is declared to change nothing; for
 of one. Everything else is refused, and named: a value under a wrong name is worse than a call that fails.
 
 Where nothing is missing, a name that the schema does not have is refused if the schema says that it takes no others.
-Else it is sent, for the server may take it, and named if the call fails, or if it is like one that the schema has.
+Else it is sent, for the server may take it, and named if the call fails, if it is like one that the schema has, or if
+the tool changes something and its schema does not say that it takes others: most servers pass over what they do not
+know, and then a call with `dry_run` was no dry run.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+from actors.catalogue.lists import inference
 from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 from actors.protocol.wire.json import Members
@@ -165,6 +168,13 @@ def takes_no_others(tool: Tool) -> bool:
     return bytes(json.at(schema.get("additionalProperties"))).strip() == b"false" and "patternProperties" not in schema
 
 
+def takes_any(tool: Tool) -> bool:
+    """Say whether a schema says itself that an object may have others than its properties."""
+    schema = json.members(tool.input_schema)
+    others = bytes(json.at(schema.get("additionalProperties"))).strip()
+    return others not in (b"", b"false") or "patternProperties" in schema
+
+
 def _show(name: str) -> str:
     return clean(name)[:MAX_NAME_CHARS]
 
@@ -211,6 +221,14 @@ def _mend(
 
 def is_read_only(tool: Tool) -> bool:
     return bytes(json.at(tool.annotations, "readOnlyHint")) == b"true"
+
+
+def changes_something(tool: Tool) -> bool:
+    """Say whether a tool is declared to change something, or its words say so; one declared to read only does not."""
+    if is_read_only(tool):
+        return False
+    declared = bytes(json.at(tool.annotations, "destructiveHint")) == b"true"
+    return declared or inference.effects(tool.name, tool.description).read_only is False
 
 
 def _fits(raw: msgspec.Raw, schema: Any) -> bool | None:

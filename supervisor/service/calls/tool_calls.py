@@ -19,9 +19,18 @@ from actors.protocol.asking.input_required import Retry
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
+from supervisor.metatools.answers.lean import MODEL_READS_STRUCTURED
 from supervisor.metatools.arguments.execution import PICK, Execute
-from supervisor.metatools.arguments.slips import coerce_arguments, is_read_only, slip_of, takes_no_others
+from supervisor.metatools.arguments.slips import (
+    changes_something,
+    coerce_arguments,
+    is_read_only,
+    slip_of,
+    takes_any,
+    takes_no_others,
+)
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
+from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.schemas.rendering import complete
 from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
@@ -34,10 +43,12 @@ from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
 from supervisor.service.results.keeper import KeptResults
-from supervisor.service.results.picks import read_picks
+from supervisor.service.results.picks import read_picks, with_note
 
 REMARKED_COST = 64
 """So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
+REMARK = "mcpvisor_remark"
+"""The member of a structured content that has what is said of the arguments."""
 SIZE_CHECKED = 4
 """So much larger than what a model may write in any way are arguments and schema that are checked without a thread."""
 
@@ -108,7 +119,8 @@ class ToolCalls:
         body, pending.record.tokens_saved = await shorten(exchange, entry.server, own, meta, body)
         if approved.remark:
             cost = len(body) // REMARKED_COST
-            body = await self.bench.run(cost, with_remark, body, approved.remark, approved.anyway)
+            alone = exchange.called == EXECUTE and exchange.client.name in MODEL_READS_STRUCTURED
+            body = await self.bench.run(cost, with_remark, body, approved.remark, approved.anyway, alone)
         return body
 
 
@@ -158,6 +170,8 @@ def check_arguments(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
     if others.meant:  # most servers pass over what they do not know: the call succeeds, and does something else
         return Checked(given.text, others.sentence, anyway=True)
     no_such = f"{clean(tool_path(entry.server, tool.name))} may have no such argument"
+    if changes_something(tool.own or tool) and not takes_any(tool):
+        return Checked(given.text, f"{others.sentence}; {no_such}, and it may have been passed over", anyway=True)
     return Checked(given.text, f"{others.sentence}; {no_such}")
 
 
@@ -167,11 +181,15 @@ def _with_member(given: lenient_json.Object, key: str, value: str | msgspec.Raw)
     return lenient_json.read(msgspec.Raw(b"{" + encode(key) + b":" + encode(value) + comma + rest))
 
 
-def with_remark(body: bytes, remark: str, anyway: bool = False) -> bytes:
-    """Return the result of a call with a text more if it failed, or `anyway`; what is no result, as it is."""
+def with_remark(body: bytes, remark: str, anyway: bool = False, structured: bool = False) -> bytes:
+    """Return the result of a call with a text more if it failed, or `anyway`; what is no result, as it is.
+
+    `structured`: its model is shown structured content in place of the text, so the remark stands there, too.
+    """
     if not anyway and not has_failed(body):
         return body
-    return with_text(body, remark)
+    told = with_text(body, remark)
+    return with_note(told, remark, REMARK) if structured else told
 
 
 def _with_remark(error: RemoteError, remark: str) -> RemoteError:

@@ -24,7 +24,7 @@ from supervisor.fleet.lives import DaemonLife, life_in
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.fitting.relay import WHOLE, not_found
+from supervisor.service.fitting.relay import WHOLE, not_found, with_text
 from supervisor.service.results.cutting import cut
 from supervisor.service.results.long_text import LongText
 from supervisor.service.results.paths import Path
@@ -36,6 +36,10 @@ CUT_COST: Final = 8
 _READ_COST: Final = 256
 _ID_BYTES: Final = 16
 _THERE: Final = "this result is kept at another node of the fleet; ask there"
+
+
+def _told(body: bytes, note: str) -> bytes:
+    return with_note(with_text(body, note), note)
 
 
 class _Kept(msgspec.Struct, frozen=True, eq=False):
@@ -87,7 +91,7 @@ class KeptResults:
                 told += f" All of it: read_mcp_resource, uri: {SCHEME}{id_}"
         made, spared = await self.shorten(exchange, server, tool, meta, picked.body)
         if told:
-            made = await self._bench.run(len(made) // CUT_COST, with_note, made, f"[{told}]")
+            made = await self._bench.run(len(made) // CUT_COST, _told, made, f"[{told}]")
         return made, picked.tokens + spared
 
     def _budget(self, server: str, tool: str, meta: msgspec.Raw) -> int | None:

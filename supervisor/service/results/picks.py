@@ -99,15 +99,17 @@ def pick(body: bytes, wanted: Sequence[Path]) -> Picked:
     return Picked(encode(members), told, apart if left_out else None, max(0, apart.tokens - tokens_of(text)))
 
 
-def with_note(body: bytes, note: str) -> bytes:
-    """Return a result with a line more, also in its structured content, as some clients show only that to a model."""
-    members = json.read(json.MEMBERS, body)
-    blocks = [*json.read(json.ELEMENTS, members["content"]), {"type": "text", "text": note}]
-    made: dict[str, Any] = {**members, "content": blocks}
-    if STRUCTURED in members and (structured := json.read_or(json.MEMBERS, members[STRUCTURED], None)) is not None:
-        before = json.text_at(structured.get("note"))
-        made[STRUCTURED] = {**structured, "note": f"{before} {note}" if before else note}
-    return encode(made)
+def with_note(body: bytes, note: str, key: str = "note") -> bytes:
+    """Return a result with a line more in its structured content, as some clients show a model only that.
+
+    What has none, or none that is an object, is returned as it is.
+    """
+    members = json.read_or(json.MEMBERS, body, {})
+    structured = json.read_or(json.MEMBERS, members.get(STRUCTURED, b""), None)
+    if structured is None:
+        return body
+    before = json.text_at(structured.get(key))
+    return encode({**members, STRUCTURED: {**structured, key: f"{before} {note}" if before else note}})
 
 
 class _Try:

@@ -21,7 +21,7 @@ from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.slips import slip_of, takes_no_others
 from supervisor.metatools.lenient_json import read
 from supervisor.service.calls.counting import PendingCall
-from supervisor.service.calls.tool_calls import ToolCalls, check_arguments, with_remark
+from supervisor.service.calls.tool_calls import REMARK, ToolCalls, check_arguments, with_remark
 from supervisor.service.client import Client
 from supervisor.service.results.keeper import KeptResults
 from supervisor.usage.records import UNKNOWN
@@ -91,6 +91,38 @@ def test_a_call_that_succeeds_without_an_argument_that_was_misnamed_says_so(name
     to_send = check_arguments(entry(tool()), tool(), wanted(path="x", **{name: 3}))
     told = json.loads(with_remark(b'{"content":[{"type":"text","text":"done"}]}', to_send.remark, to_send.anyway))
     assert [block["text"] for block in told["content"][1:]] == ([said] if said else [])
+
+
+def writing(name: str = "create_issue", annotations: Any = None, **more: Any) -> Tool:
+    schema = {"type": "object", "properties": PROPERTIES, **more}
+    return Tool(name=name, input_schema=raw(schema), annotations=raw(annotations or {}))
+
+
+@pytest.mark.parametrize(
+    ("made", "anyway"),
+    [
+        (writing(), True),
+        (writing("forget", {"destructiveHint": True}), True),
+        (writing(annotations={"readOnlyHint": True}), False),
+        (writing("list_issues"), False),
+        (writing(additionalProperties=True), False),
+        (writing(additionalProperties={"type": "string"}), False),
+        (writing(patternProperties={"^x-": {}}), False),
+    ],
+)
+def test_a_tool_that_changes_something_says_that_it_may_have_passed_over_an_argument(made: Tool, anyway: bool) -> None:
+    to_send = check_arguments(entry(made), made, wanted(path="x", dry_run=True))
+    assert to_send.anyway is anyway
+    assert to_send.remark.startswith(f"unknown: dry_run; git:{made.name} may have no such argument")
+    assert ("passed over" in to_send.remark) is anyway
+
+
+def test_it_says_so_where_its_model_reads() -> None:
+    body = b'{"content":[{"type":"text","text":"done"}],"structuredContent":{"n":1}}'
+    told = json.loads(with_remark(body, "said", True, True))
+    assert told["content"][-1]["text"] == "said"
+    assert told["structuredContent"] == {"n": 1, REMARK: "said"}
+    assert json.loads(with_remark(body, "said", True))["structuredContent"] == {"n": 1}
 
 
 def branching(annotations: bytes = b"") -> Tool:

@@ -142,11 +142,11 @@ def test_what_is_no_text_and_other_members_stay() -> None:
     assert (made["_meta"]["a"], made["isError"]) == (1, False)
 
 
-def test_the_note_is_where_a_model_reads() -> None:
-    body = result("x", structuredContent={"picked": 1})
-    made = json.loads(with_note(with_note(body, "[a]"), "[b]"))
-    assert [block["text"] for block in made["content"]] == ["x", "[a]", "[b]"]
+def test_a_note_is_in_the_structured_content_if_that_is_an_object() -> None:
+    made = json.loads(with_note(with_note(result("x", structuredContent={"picked": 1}), "[a]"), "[b]"))
     assert made["structuredContent"] == {"picked": 1, "note": "[a] [b]"}
+    for body in (result("x"), result("x", structuredContent=[1]), b"no result"):
+        assert with_note(body, "[a]") == body
 
 
 @given(VALUES)
