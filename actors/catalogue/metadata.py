@@ -209,8 +209,22 @@ def is_superseded(tool: Tool, names: Collection[str]) -> bool:
         return True
     if _declarations(tool).get("deprecated") is True:
         return True
-    told = _NAMES.findall(tool.description)
-    return inference.says_deprecated(tool.description) and any(name in names and name != tool.name for name in told)
+    return inference.says_deprecated(tool.description) and bool(_named(tool, names))
+
+
+def successors(tool: Tool, names: Collection[str]) -> frozenset[str]:
+    """Return which other tools of its server a deprecated tool's description names; none if it is not deprecated.
+
+    The server has tools of these `names`.
+    """
+    if b"deprecated" not in bytes(tool.definition).lower():
+        return frozenset()
+    is_deprecated = inference.deprecated(tool.name, tool.title, tool.description) or is_superseded(tool, names)
+    return _named(tool, names) if is_deprecated else frozenset()
+
+
+def _named(tool: Tool, names: Collection[str]) -> frozenset[str]:
+    return frozenset(name for name in _NAMES.findall(tool.description) if name in names and name != tool.name)
 
 
 def _declarations(tool: Tool) -> _Declared:

@@ -24,7 +24,7 @@ from actors.search.document import Document, Found, Hit
 from actors.search.ranking.search import EVERYTHING, find
 from actors.search.ranking.ties import Prefer
 from supervisor.metatools.answers import unmet
-from supervisor.metatools.answers.caution import careful
+from supervisor.metatools.answers.caution import after_successors, careful
 from supervisor.metatools.answers.lists import tools_page
 from supervisor.metatools.answers.needs_page import Need, needs_page
 from supervisor.metatools.answers.page import Context, build_page, fitting_hits, sentences
@@ -272,7 +272,7 @@ def _found_in(seen: Catalogue, scope: Scope, asked: Discover, prefer: Prefer | N
     if scope.alone:  # it asks for a server that cannot be used: what others offer must be very good to be shown
         hits = tuple(hit for hit in ranking.hits if hit.exact)
         return Found(hits=hits, total=len(hits))
-    return replace(ranking, hits=careful(seen, scope.query, ranking.hits))
+    return replace(ranking, hits=careful(seen, scope.query, after_successors(seen, ranking.hits)))
 
 
 def _alone(tool: Resolved) -> Found:

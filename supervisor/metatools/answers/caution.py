@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from rapidfuzz import fuzz
 
 from actors.catalogue.lists import inference
+from actors.catalogue.metadata import successors
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.search.document import Found, Hit
@@ -104,6 +105,23 @@ def careful(seen: Catalogue, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]
         return tuple(hits)
     ordered = hits if place is None else (hits[place], *hits[:place], *hits[place + 1 :])
     return tuple(replace(hit, distance=max(FITS, before.distance)) for hit, before in zip(ordered, hits, strict=True))
+
+
+def after_successors(seen: Catalogue, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the hits, a tool that its server advises against right behind the best of those that it names instead.
+
+    One that was asked for by its name stays where it is.
+    """
+    ordered = [*hits]
+    for hit in hits:
+        tool, server = _tool(seen, hit), hit.document.server
+        if tool is None or hit.exact or not (names := successors(tool, seen.entries[server].tools)):
+            continue
+        named = (each for each in ordered if each.document.server == server and each.document.name in names)
+        better = next(named, None)
+        if better is not None and ordered.index(better) > (place := ordered.index(hit)):
+            ordered.insert(ordered.index(better), ordered.pop(place))
+    return tuple(replace(hit, distance=before.distance) for hit, before in zip(ordered, hits, strict=True))
 
 
 def _tool(seen: Catalogue, hit: Hit) -> Tool | None:

@@ -21,8 +21,10 @@ from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.document import Found, Hit
+from supervisor.metatools.answers.others import MAX_TOKENS, SHARE, other_tools
 from supervisor.metatools.answers.rows import Row, other_row, tool_row
 from supervisor.metatools.answers.skills import tools_of
+from supervisor.metatools.answers.sources import sources_of_ids
 from supervisor.metatools.servers.availability import availability_of, is_off, newcomers, standings
 from supervisor.metatools.servers.purposes import list_names
 from supervisor.metatools.servers.unavailable import FITS, MOST, NOTHING
@@ -164,8 +166,13 @@ def build_page(
     perhaps = likely if hits and hits[0].distance < FITS else frozenset()
     notice = sentences(context.unusable(about, perhaps), remark, weak)
     answer = context.frame(query, ranking.total, milliseconds, notice)
-    rows = _fill(context, hits, tool, context.row_budget(answer))
+    left = context.row_budget(answer)
+    rows = _fill(context, hits, tool, left)
     answer["tools"] = [row.value for row in rows]
+    shown = {row.value.get("tool_path", "") for row in rows}
+    beside = min(context.budget // SHARE, MAX_TOKENS, left - sum(row.tokens for row in rows)) if tool is None else 0
+    if beside > 0 and (names := other_tools(context.seen, ranking.hits, shown, beside)):
+        answer["other_tools"] = names
     more = _more(hits, len(rows)) if not notice else ""
     told = sentences(notice, more, _long_schema(hits, rows))
     return {"notice": told, **answer} if told else answer
@@ -234,6 +241,8 @@ def row_of(context: Context, hit: Hit, named: Resolved | None, *, first: bool) -
     tool = entry.tools[document.name]
     exact = named == Resolved(document.server, document.name)
     value = tool_row(context.seen, tool, hit, first=first, exact=exact) | context.treatment(entry.server, tool)
+    if (exact or hit.distance < FITS) and (sources := sources_of_ids(entry, tool)):
+        value["ids_from"] = sources
     return Row(value, tool, exact=exact)
 
 

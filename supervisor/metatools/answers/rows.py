@@ -85,7 +85,7 @@ class Row:
 
     def _tersely(self) -> tuple[dict[str, Any], int]:
         if self._terse is None:
-            value = {key: item for key, item in self.value.items() if key not in ("_meta", "annotations")}
+            value = {key: item for key, item in self.value.items() if key not in ("_meta", "annotations", "ids_from")}
             if "inputSchema" not in value:
                 value["description"] = shorten_to_tokens(value["description"], *TERSE_DESCRIPTION)
                 if self._tool is not None:

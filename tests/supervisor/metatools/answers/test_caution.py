@@ -12,7 +12,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.document import Document, Found, Hit, Kind
 from benchmarks.discovery import discover_at_once
-from supervisor.metatools.answers.caution import likely_server
+from supervisor.metatools.answers.caution import after_successors, likely_server
 from supervisor.metatools.arguments.tools import discover
 from supervisor.metatools.discovery import DiscoverySettings
 from tests.supervisor.metatools.test_discovery import catalogue
@@ -181,3 +181,50 @@ def test_a_server_is_likely_whose_tool_is_the_first_hit_and_fits(
         for document, distance in zip(documents, distances, strict=False)
     )
     assert likely_server(Found(hits=hits, total=len(hits))) == expected
+
+
+def in_order(*names: str, exact: str = "", **tools_of: Any) -> list[str]:
+    """The names of hits of a server, in the order that they are shown in when they were found in this one."""
+    seen = catalogue(**tools_of)
+    server = next(iter(tools_of))
+    hits = [
+        Hit(document=Document(key=n, kind="tool", server=server, name=n), score=1, distance=d / 10, exact=n == exact)
+        for d, n in enumerate(names)
+    ]
+    ordered = after_successors(seen, hits)
+    assert [hit.distance for hit in ordered] == [hit.distance for hit in hits]
+    return [hit.document.name for hit in ordered]
+
+
+OLD = tool("read", "Read a file. DEPRECATED: use read_text or read_bytes instead.")
+NEW = [tool("read_text", "Read a file."), tool("read_bytes", "Read a file."), tool("stat", "See read. Not deprecated.")]
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        (["read", "read_bytes", "stat", "read_text"], ["read_bytes", "read", "stat", "read_text"]),
+        (["read", "stat", "read_text"], ["stat", "read_text", "read"]),
+        (["read_text", "read", "read_bytes"], ["read_text", "read", "read_bytes"]),
+        (["read", "stat"], ["read", "stat"]),
+        (["stat", "read"], ["stat", "read"]),
+    ],
+)
+def test_a_deprecated_tool_comes_after_the_best_of_its_successors(found: list[str], shown: list[str]) -> None:
+    assert in_order(*found, files=[OLD, *NEW]) == shown
+
+
+@pytest.mark.parametrize(
+    "declares",
+    [{"annotations": {"deprecated": True}}, {"_meta": {"deprecated": True}}, {"title": "Read (deprecated)"}],
+)
+def test_deprecated_is_what_says_so_anywhere_and_names_another(declares: dict[str, Any]) -> None:
+    old = tool("read", "Read a file; read_text is better.", **declares)
+    assert in_order("read", "read_text", files=[old, *NEW]) == ["read_text", "read"]
+    assert in_order("read", "read_text", files=[{**old, "description": "Read."}, *NEW]) == ["read", "read_text"]
+
+
+def test_one_that_was_asked_for_by_its_name_stays_and_so_does_a_pair_that_names_each_other() -> None:
+    assert in_order("read", "read_text", exact="read", files=[OLD, *NEW]) == ["read", "read_text"]
+    pair = [tool("a", "DEPRECATED: use b."), tool("b", "DEPRECATED: use a.")]
+    assert sorted(in_order("a", "b", s=pair)) == ["a", "b"]
