@@ -131,11 +131,11 @@ class Negotiation:
         return self._begin() if self._initializing else self._probe(MODERN_VERSIONS[-1])
 
     def on_result(self, result: msgspec.Raw) -> Action:
+        if (excess := _excess(result)) is not None:  # first, as the rest copies it
+            return excess
         # The mark is random, so wherever a proxy on the way has put it, the answer began with us.
         if (mark := self.identity.mark) and mark.encode() in bytes(result):
             return NoAgreement(ITSELF)
-        if (excess := _excess(result)) is not None:
-            return excess
         return self._on_initialize_result(result) if self._initializing else self._on_discover_result(result)
 
     def on_error(self, error: jsonrpc.ErrorObject) -> Action:
