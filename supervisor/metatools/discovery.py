@@ -246,19 +246,27 @@ def _remark(seen: Catalogue, done: Searched) -> str:
 
 
 def weight(seen: Catalogue, done: Sequence[Searched]) -> int:
-    """Return the bytes of the tools that were found, as they may be shown, or some for each that can be listed."""
+    """Return the bytes of the tools that were found, as they may be shown, or some for each that can be listed.
+
+    A skill costs more: each tool that it names is looked for.
+    """
     return sum(_weight(seen, each) for each in done)
 
 
 def _weight(seen: Catalogue, done: Searched) -> int:
     if done.scope.listing:
-        return _LISTING_COST * Listing(servers=done.scope.servers, kinds=done.asked.kinds).total(seen)
+        listing = Listing(servers=done.scope.servers, kinds=done.asked.kinds)
+        skills = replace(listing, kinds=done.asked.kinds & {"skill"}).total(seen)
+        return _LISTING_COST * listing.total(seen) + _SKILL_COST * skills
     hits = [hit.document for hit in done.ranking.hits if hit.document.kind == "tool"]
     tools = [seen.entries[each.server].tools[each.name] for each in hits]
-    return sum(len(tool.definition) for tool in tools) + max(map(growth, tools), default=0)
+    skills = sum(hit.document.kind == "skill" for hit in done.ranking.hits)
+    return sum(len(tool.definition) for tool in tools) + max(map(growth, tools), default=0) + _SKILL_COST * skills
 
 
 _LISTING_COST = 32
+_SKILL_COST = 8192
+"""A millisecond for 16 names that a thousand servers do not have."""
 
 
 def _found_in(seen: Catalogue, scope: Scope, asked: Discover, prefer: Prefer | None) -> Found:

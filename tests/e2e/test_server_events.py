@@ -34,6 +34,16 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield daemon
 
 
+@pytest.fixture(scope="module")
+def beyond(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One that reaches these servers over HTTP: they are behind the other one."""
+    remote = {name: {"url": f"{daemon.url}/mcp/servers/{name}"} for name in ("newer", "older")}
+    remote["older"]["era"] = "legacy"
+    with running(tmp_path_factory.mktemp("beyond"), remote) as far:
+        trio.run(far.ready)
+        yield far
+
+
 def messages(daemon: Daemon, path: str, era: str, params: Any, session: Any, until: str = "") -> list[Any]:
     """What a stream brings, up to the message of a method, or to the result; a legacy client says that it leaves."""
     name, is_legacy = "events/stream", era == "legacy"
@@ -57,9 +67,11 @@ def messages(daemon: Daemon, path: str, era: str, params: Any, session: Any, unt
     return heard
 
 
+@pytest.mark.parametrize("over", ["stdio", "http"])
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("server", ["older", "newer"])
-def test_everything_passes_in_both_eras(daemon: Daemon, server: str, era: str) -> None:
+def test_everything_passes_in_both_eras(request: pytest.FixtureRequest, over: str, server: str, era: str) -> None:
+    daemon: Daemon = request.getfixturevalue("daemon" if over == "stdio" else "beyond")
     path = f"/mcp/servers/{server}"
 
     async def report() -> None:

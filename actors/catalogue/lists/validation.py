@@ -103,7 +103,9 @@ def prompt(raw: msgspec.Raw) -> Prompt:
 
 
 def skill(raw: msgspec.Raw) -> Skill:
-    """Read one entry of `skills/list`. Raises `Unusable`."""
+    """Read one entry of `skills/list`, or of `skills/get`. Raises `Unusable`."""
+    if len(raw) > MAX_DEFINITION_BYTES:
+        raise Unusable(f"its definition is over {MAX_DEFINITION_BYTES} bytes")
     _check_extent(bytes(raw))
     try:
         read = read_skill(fit(raw, "skills", "modern").definition)

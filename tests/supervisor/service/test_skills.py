@@ -14,6 +14,7 @@ from actors.life.states import State
 from actors.messages import SleepServer
 from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import SKILLS
+from supervisor.host.loop.workbench import SMALL_BYTES
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
@@ -332,3 +333,20 @@ async def test_at_the_transparent_doors_the_client_is_the_one_who_checks() -> No
         it.desk.given[MANIFEST] = b"changed"
         for path, uri in (("all", f"{HERE}/SKILL.md"), ("servers/desk", MANIFEST)):
             assert (await it.result(path, LEGACY, "resources/read", uri=uri))["contents"][0]["text"] == "changed"
+
+
+async def test_many_skills_are_shown_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = [entry(f"skill://refund-{number}", None, **{"allowed-tools": "a b c"}) for number in range(10)]
+    async with rig(listed=listed) as it:
+        bench, beside = it.running.gateway.parts.bench, list[int]()
+        run = bench.run
+
+        async def noted(size: int, work: Any, *arguments: Any) -> Any:
+            beside.append(size)
+            return await run(size, work, *arguments)
+
+        monkeypatch.setattr(bench, "run", noted)
+        for query in ("refund a customer", "*"):
+            beside.clear()
+            assert len((await it.rows(query))["tools"]) == 10
+            assert max(beside) > SMALL_BYTES

@@ -96,6 +96,7 @@ def test_both_limits_of_the_extension_are_borne() -> None:
         {"resources": files((f"{REFUNDS}/a b", 0), (f"{REFUNDS}/a%20b", 0))},
         {"resources": files((f"{REFUNDS}-2/a", 0))},
         {"x-own": json.loads("[" * 200 + "]" * 200)},
+        {"x-own": "x" * 1024 * 1024},
     ],
 )
 def test_what_is_wrong_anywhere_is_left_out(wrong: dict[str, Any]) -> None:
