@@ -115,6 +115,7 @@ def test_words_of_others_become_words_of_ours() -> None:
     assert (method_label("tools/call"), method_label("x/y")) == ("tools/call", OTHER)
     assert (version_label("2025-11-25"), version_label("3000")) == ("2025-11-25", OTHER)
     assert (tool_label(""), tool_label("execute_mcp_tool"), tool_label("mine")) == ("", "execute_mcp_tool", OTHER)
+    assert tool_label("execute_read_only_mcp_tool") == "execute_read_only_mcp_tool"
     assert (code_label(-32602), code_label(12345)) == ("-32602", UNNAMED)
     assert (error_label(None), error_label(ValueError()), error_label(KeyboardInterrupt())) == (
         "",

@@ -158,12 +158,28 @@ async def test_a_row_says_which_of_the_two_runs_it_at_that_address_alone() -> No
             assert apart == before
 
 
+async def test_it_is_in_the_text_that_a_model_reads() -> None:
+    async with rig() as at:
+        params = {"name": "discover_mcp_tools", "arguments": {"query": "read a note"}}
+        told = await at.result("tools/call", params, client=replace(LEGACY, name="claude-code"))
+        rows = {row["tool_path"]: row for row in json.loads(told["content"][0]["text"])["tools"]}
+        assert [path for path, row in rows.items() if row.get("read_only")] == ["notes:read_note"]
+
+
 async def test_it_asks_its_user_of_nothing_it_refuses() -> None:
     async with rig() as at:
         at.rule(confirm_from="safe")
         told = await at.run(READ_ONLY, "notes:read_note")
         assert told["structuredContent"]["error"]["reason"] == "confirmed"
         assert at.calls() == []
+
+
+@pytest.mark.parametrize("beside", [{}, {"tool_path": "notes:read_note", "arguments": {}}])
+async def test_nothing_but_reading_comes_of_several_calls_at_once(beside: dict[str, Any]) -> None:
+    async with rig() as at:
+        calls = [{"tool_path": f"notes:{each['name']}", "arguments": {}} for each in TOOLS]
+        await at.result("tools/call", {"name": READ_ONLY, "arguments": {**beside, "calls": calls}})
+        assert {*at.calls()} <= {"read_note"}
 
 
 async def test_wrong_arguments_are_answered_in_the_name_of_the_tool_that_was_called() -> None:
