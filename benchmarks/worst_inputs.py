@@ -130,6 +130,13 @@ def echo(arguments: bytes) -> bytes:
     return b'{"tool_path":"worker:echo","arguments":%b}' % arguments
 
 
+def several(count: int, size: int, *, same: bool = False) -> bytes:
+    """Return the arguments for so many further calls of that tool, of so many bytes together."""
+    texts = (b"x" * (size // (count + 1) - 100 - (0 if same else number)) for number in range(count + 1))
+    first, *further = (echo(b'{"text":"%b"}' % text) for text in texts)
+    return first[:-1] + b',"calls":[%b]}' % b",".join(further)
+
+
 def quoted(value: object) -> bytes:
     """Return a value as JSON."""
     return msgspec.json.encode(value)
@@ -206,6 +213,14 @@ EXECUTE = (
             % b",".join(b'"p%d":"[%b]"' % (n, b"[]," * (BODY // 1000) + b"1") for n in range(300))
         ),
     ),
+    execute("ten further calls, 4 MB", lambda: several(10, BODY)),
+    execute("ten further calls that are the same, 4 MB", lambda: several(10, BODY, same=True)),
+    execute(
+        "ten further calls of as many lists as are read",
+        lambda: b'{"calls":[%b]}' % b",".join([echo(b'{"rows":[%b]}' % allowed(b"[]", BODY // 11))] * 10),
+    ),
+    execute("a million further calls", lambda: b'{"tool_path":"worker:echo","arguments":{},"calls":[%b]}' % lists()),
+    execute("as many further calls as are read", lambda: b'{"calls":[%b]}' % allowed(b"{}")),
     execute("a path that means nothing", b'{"tool_path":"nowhere:create_issue_now","arguments":{}}'),
     execute("a path without its server, 4,000 twins", b'{"tool_path":"exportreportx","arguments":{}}'),
     execute("an integer of 5,000 digits", lambda: echo(b'{"n":%b}' % (b"7" * 5000))),
@@ -243,6 +258,12 @@ ANSWERS = (
     execute("the answer has 16 MiB, all numbers", b'{"tool_path":"worker:numbers","arguments":{}}'),
     streamed("the answer has 16 MiB, as an event", b"text"),
     streamed("the answer has 16 MiB, not ASCII, as an event", b"unicode"),
+    execute(
+        "ten answers of 16 MiB, one text each",
+        lambda: (
+            b'{"calls":[%b]}' % b",".join(b'{"tool_path":"worker:text","arguments":{"n":%d}}' % n for n in range(10))
+        ),
+    ),
     execute("the answer has as many numbers as are read", b'{"tool_path":"worker:allowed","arguments":{}}'),
     execute("the answer has as many members as are read", b'{"tool_path":"worker:members","arguments":{}}'),
     execute("the answer has 16 MiB, not ASCII", b'{"tool_path":"worker:unicode","arguments":{}}'),

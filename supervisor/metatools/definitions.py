@@ -55,6 +55,11 @@ DEFINITIONS: tuple[dict[str, Any], ...] = (
             "properties": {
                 "tool_path": {"type": "string", "description": "server:tool, e.g. github:create_issue"},
                 "arguments": {"type": "object", "description": "Arguments as the tool's inputSchema says"},
+                "calls": {
+                    "type": "array",
+                    "items": {"type": "object"},
+                    "description": "Further independent {tool_path, arguments}, run side by side",
+                },
                 "pick": {
                     "type": "array",
                     "items": {"type": "string"},

@@ -36,6 +36,9 @@ class RequestTrace(Protocol):
     def begin_search(self) -> Callable[[int], None]:
         """A search begins; what is returned is to be called with its hits."""
 
+    def branch(self) -> RequestTrace:
+        """Return the same for one of several calls of the request: the spans of each are children of its span."""
+
     def ask(self, method: str, reply: Reply[Any]) -> None:
         """The client is asked something, until the reply is settled."""
 

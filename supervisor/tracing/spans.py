@@ -165,6 +165,9 @@ class SdkRequestTrace:
         )
         return self._call
 
+    def branch(self) -> SdkRequestTrace:
+        return SdkRequestTrace(self._factory, self._span, self._method, self._baggage)
+
     def begin_search(self) -> Callable[[int], None]:
         span = self._factory.start(names.SEARCH_SPAN, self._context, SpanKind.INTERNAL, {})
 

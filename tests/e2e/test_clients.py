@@ -102,6 +102,10 @@ def check(found: dict[str, Any], version: str, notified: str) -> None:
     assert json.loads(found["time"])["timezone"] == "Europe/Berlin"
     assert "On branch trunk" in found["git"]
     assert found["sqlite"] == "[]"
+    assert [each["tool_path"] for each in found["together"]] == ["time:get_current_time", "sqlite:list_tables"]
+    assert "Europe/Berlin" in json.dumps(found["together"][0])
+    assert found["together"][1]["text"] == "[]"
+    assert {number for row in found["needs"] for number in row.get("queries", ())} == {1, 2}
     assert "No business insights" in found["resource"]
     assert found["failed"]["told"] is True
     assert "has no tool 'no_such_tool'" in found["failed"]["text"]

@@ -72,6 +72,17 @@ def question_result(
     return encode({"content": [{"type": "text", "text": text}], "structuredContent": structured})
 
 
+def later_result(state: str, called: str = EXECUTE) -> bytes:
+    """Return the result in the place of one of several calls whose client is to be asked itself, not its model."""
+    text = (
+        "The tool has not finished: something is to be asked first, for which this call has to be made alone. Call "
+        f"{called} with the same tool_path and arguments, without calls, and beside them with "
+        f'"continuation": "{state}".'
+    )
+    structured = {"status": "input_required", "continuation": state}
+    return encode({"content": [{"type": "text", "text": text}], "structuredContent": structured})
+
+
 def _answers(questions: Mapping[str, ToldQuestion]) -> str:
     example = {key: {"action": "accept", "content": {}} for key, each in questions.items() if not each.there_only}
     if not example:

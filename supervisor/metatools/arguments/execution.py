@@ -3,6 +3,10 @@
 A call may go on with an earlier one, whose result asked something: it has the arguments of that one, and beside them
 `continuation` and `answers`. The schema does not name these two: they are told of where they are needed, and cost
 nothing elsewhere.
+
+`calls` has further calls, each of which is read as one by itself. A tool may have an argument of that name, and a model
+may write arguments without an object of their own. So beside the path of a tool, and without `arguments`, `calls` are
+calls only where each of them names a tool.
 """
 
 from __future__ import annotations
@@ -36,7 +40,11 @@ PREFIX: Final = "mcpvisor-"
 KEY: Final = "continuation"
 ANSWERS: Final = "answers"
 PICK: Final = "pick"
+CALLS: Final = "calls"
+MAX_CALLS: Final = 10
+"""Of one request beside the first."""
 _MARK: Final = f'"{KEY}"'.encode()
+_CALLS_MARK: Final = CALLS.encode()
 
 
 class Continuation(msgspec.Struct, frozen=True):
@@ -66,19 +74,132 @@ class Execute(msgspec.Struct, frozen=True, kw_only=True):
     pick_beside: bool = False
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """The calls of one request, each once. `order`: of each that was asked for, in order, the place among them."""
+
+    calls: tuple[Execute, ...]
+    order: tuple[int, ...] = (0,)
+
+
 class _Exact(msgspec.Struct, forbid_unknown_fields=True):
     tool_path: str
     arguments: msgspec.Raw
     pick: msgspec.Raw = NO_RAW
 
 
+class _Several(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    calls: list[msgspec.Raw]
+    tool_path: msgspec.Raw = NO_RAW
+    arguments: msgspec.Raw = NO_RAW
+    pick: msgspec.Raw = NO_RAW
+
+
 _WHOLE = re.compile(r"[^\s:]+:[^\s:/]\S*")
 """A path with its server, and no address."""
 _exact = msgspec.json.Decoder(_Exact)
+_several = msgspec.json.Decoder(_Several)
+
+
+def asked_calls(arguments: msgspec.Raw) -> Asked:
+    """Read the arguments of `execute_mcp_tool`: one call, or several.
+
+    Raises `InvalidArguments` and `AmbiguousName`, which say of several which one it is, counted from 1.
+    """
+    if _CALLS_MARK not in bytes(arguments) or _as_wanted(arguments) is not None:
+        return Asked((execute(arguments),))
+    listed, first = _take_calls(arguments)
+    if listed is None:
+        return Asked((execute(arguments),))
+    if len(listed) > MAX_CALLS:
+        raise invalid(EXECUTE, f"{len(listed)} in {CALLS!r}, {MAX_CALLS} are the most", first)
+    if not listed or any(map(_says_something, first.values())):
+        listed = [msgspec.Raw(encode(first)), *listed]
+    if len(listed) == 1:
+        return Asked((execute(listed[0]),))
+    return _once_each([_call_of_several(number, each) for number, each in enumerate(listed, 1)])
+
+
+def _take_calls(arguments: msgspec.Raw) -> tuple[list[msgspec.Raw] | None, Members]:
+    """Return the members of `calls`, None where that is none of ours, and the call beside them, as it was written."""
+    if (exact := json.read_or(_several, arguments, None)) is not None:
+        given = {key: getattr(exact, key) for key in exact.__struct_fields__ if key != CALLS}
+        rest = {key: raw for key, raw in given.items() if bytes(raw)}
+        return (exact.calls if _are_calls(exact.calls, rest) else None), rest
+    given = members(EXECUTE, arguments)
+    for _ in range(MAX_NESTING):  # {"arguments": {"calls": [...]}}
+        inner = given.get("arguments", EMPTY)
+        if CALLS in given or _CALLS_MARK not in bytes(inner) or _has_path(given) or not holds_object(inner):
+            break
+        given = members(EXECUTE, inner)
+    if CALLS not in given:
+        return None, given
+    rest, listed = without(given, CALLS), _listed(given[CALLS])
+    if listed is None and not (_has_path(rest) and "arguments" not in rest):
+        raise invalid(EXECUTE, f"{CALLS!r} must be a list of objects with 'tool_path' and 'arguments'", given)
+    return (listed if listed is not None and _are_calls(listed, rest) else None), rest
+
+
+def _listed(raw: msgspec.Raw) -> list[msgspec.Raw] | None:
+    """Return the elements of a list, also of one in a text; an object alone is one. None for anything else."""
+    text = plain(raw)
+    data = text.strip().encode(errors="replace") if isinstance(text, str) else bytes(raw).strip()
+    if data in (b"", b"null", b"{}"):
+        return []
+    return [msgspec.Raw(data)] if data[:1] == b"{" else json.read_or(json.ELEMENTS, data, None)
+
+
+def _are_calls(listed: list[msgspec.Raw], beside: Members) -> bool:
+    """Say whether these are calls, and no argument of the tool that is named beside them."""
+    if not _has_path(beside) or _says_something(beside.get("arguments", EMPTY)):
+        return True
+    if not listed:
+        return "arguments" in beside or beside.keys() <= set(PATH_KEYS)
+    return all(map(_names_tool, listed))
+
+
+def _has_path(given: Members) -> bool:
+    return any(_says_something(given[key]) for key in PATH_KEYS if key in given)
+
+
+def _names_tool(raw: msgspec.Raw) -> bool:
+    if not holds_object(raw):
+        return False
+    given = members(EXECUTE, raw)
+    paths = [plain(given.get(key)) for key in PATH_KEYS]
+    return _mentions_path(given) or any(isinstance(path, str) and _WHOLE.fullmatch(path) for path in paths)
+
+
+def _call_of_several(number: int, raw: msgspec.Raw) -> Execute:
+    if not holds_object(raw):
+        raise invalid(EXECUTE, f"call {number} must be an object with 'tool_path' and 'arguments'; nothing was called")
+    try:
+        return execute(raw)
+    except (InvalidArguments, AmbiguousName) as error:
+        text = f"call {number}: {error.message}"
+        raise type(error)(text, details={**(error.details or {}), "call": number}) from None
+
+
+def _once_each(calls: list[Execute]) -> Asked:
+    places: dict[Any, int] = {}
+    order = tuple(places.setdefault(_meaning(call), len(places)) for call in calls)
+    return Asked(tuple(calls[order.index(place)] for place in range(len(places))), order)
+
+
+def _meaning(call: Execute) -> tuple[Any, ...]:
+    """Return what makes a call the same as another one: its tool, and its arguments as JSON."""
+    goes_on = call.continuation
+    known = (goes_on.state, bytes(goes_on.answers)) if goes_on is not None else ()
+    beside = (call.server, call.server_key, call.wrapper, call.pick_beside)
+    return call.tool_path, *beside, _canonical(call.arguments), bytes(call.pick), *known
+
+
+def _canonical(raw: msgspec.Raw) -> bytes:
+    value = plain(raw)
+    return bytes(raw) if value is None else msgspec.json.encode(value, order="sorted")
 
 
 def execute(arguments: msgspec.Raw) -> Execute:
-    """Read the arguments of `execute_mcp_tool`. Raises `InvalidArguments`."""
+    """Read the arguments of one call. Raises `InvalidArguments`."""
     if _MARK in bytes(arguments):
         continuation, rest = _take_continuation(members(EXECUTE, arguments))
         if continuation is not None:

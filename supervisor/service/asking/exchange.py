@@ -88,7 +88,8 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     server may ask; None before it is asked anything itself. `tool` is the one that is called, None before it is known.
     `forwarded`: a server may have been asked; `waited_s`: how long that waited, see `Result`. `called` is the tool that
     a client named, of ours or of a server, `failed`: its result says that it has. `only_reads`: it calls no tool but
-    one that surely does only that. `trace` is None without traces;
+    one that surely does only that. `asks_later`: it is one of several calls of a request, so what an incomplete result
+    would ask waits until its client makes the call alone. `trace` is None without traces;
     `protocol` and `lines`, those of the head where there is one, are told there.
     """
 
@@ -105,6 +106,7 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     called: str = ""
     failed: bool = False
     only_reads: bool = False
+    asks_later: bool = False
     trace: RequestTrace | None = None
     protocol: str = "http"
     lines: Mapping[bytes, bytes] | None = None

@@ -29,7 +29,7 @@ from actors.errors import CannotAsk, MalformedRequest, SupervisorError
 from actors.kit import ClientQuota, Reply
 from actors.messages import Result
 from actors.principal import ClientKey, Principal
-from actors.protocol.asking.input_required import InputRequired, incomplete_result
+from actors.protocol.asking.input_required import InputRequired, Retry, incomplete_result
 from supervisor.fleet.lives import LIFE_BYTES, DaemonLife
 from supervisor.metatools.arguments.execution import PREFIX
 from supervisor.service.asking.rounds import AskedByResult, InputNeeded, Rounds
@@ -104,6 +104,10 @@ class Parked(msgspec.Struct, frozen=True, eq=False):
     required: InputRequired | None = None
     unconfirmed: bool = False
     plugin: str = ""
+
+    def answers_in(self, retry: Retry, given: dict[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
+        """Return the answers that count: what a client is asked itself no model answers that knows the state."""
+        return {} if retry.ours and not self.rounds.by_result else given
 
 
 class Parking:

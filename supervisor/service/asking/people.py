@@ -73,13 +73,14 @@ def take_answer(
 ) -> msgspec.Raw | None:
     """Return what came for a parked question with the request that is made again; None for nothing.
 
-    Raises `AskedByResult` where a person may still answer on the page.
+    Raises `AskedByResult` where a person may still answer on the page, and `InputNeeded` where a model goes on with one
+    of several calls: only now its client is asked.
     """
     rounds = parked.rounds
     rounds.go_on(exchange, answers)
     answer = rounds.answers.get(key)
-    if answer is None and rounds.by_result:
-        raise parking.park_and_ask(parked, server, by_result=True)
+    if answer is None and (rounds.by_result or (exchange.retry is not None and exchange.retry.ours)):
+        raise parking.park_and_ask(parked, server, by_result=rounds.by_result)
     rounds.close()
     return answer
 

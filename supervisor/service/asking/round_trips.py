@@ -26,6 +26,7 @@ from actors.messages import CallServer, Question, Result
 from actors.protocol.asking import input_required
 from actors.protocol.asking.input_required import METHODS, InputRequest, InputRequired, Retry
 from actors.protocol.asking.visits import requests_in
+from actors.protocol.wire.json import NO_RAW
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
@@ -102,8 +103,8 @@ class RoundTrips:
         if needs_yes and self._safety.of_person(message.principal).mode == "refuse":
             raise self._confirmations.refusal(message)
         if parked is not None:
-            exchange.retry = None
             self._confirmations.go_on(exchange, message, parked, answers)
+            exchange.retry = None
         elif needs_yes and not self._confirmations.is_known(exchange, message):
             digest, rules = await self._digest(message), self._deployment.value.rules_of(message.server)
             await self._confirmations.ask(exchange, message, digest, rules, by_result=by_result)
@@ -131,7 +132,7 @@ class RoundTrips:
             text = "requestState: of a call that was made in the other era, or by execute_mcp_tool; go on with it there"
             raise MalformedRequest(text, outcome="not_sent" if parked.reply is None else "unknown")
         self._parking.take(state)
-        return parked, answers
+        return parked, parked.answers_in(retry, answers)
 
     # Clients that are asked by answers ------------------------------------------------------------------------------
 
@@ -157,6 +158,10 @@ class RoundTrips:
         everyone = exchange.elicitations is not None and exchange.elicitations.everyone
         required = await self._read(result, message.server) if everyone or rounds.by_result else None
         if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
+            if exchange.asks_later and exchange.client.era == "modern":
+                required = required or await self._read(result, message.server)
+                later = await self._parkable(exchange, message, rounds, None, required)
+                raise InputNeeded(input_required.incomplete_result({}, self._parking.park(later)))
             if exchange.client.era == "modern":
                 launch = self._launches.of(message.server, message.principal)
                 if message.method == "tools/call" and self._safety.confirms(message.principal, launch, message.name):
@@ -186,7 +191,7 @@ class RoundTrips:
             if rounds.questions:
                 parked = await self._parkable(exchange, message, rounds, None, required)
                 raise self._parking.park_and_ask(parked, message.server, by_result=True)
-            known = Retry(msgspec.Raw(encode(rounds.answers)), required.state)
+            known = Retry(msgspec.Raw(encode(rounds.answers)) if rounds.answers else NO_RAW, required.state)
             message = msgspec.structs.replace(message, retry=known.members())
         return await self._begin(exchange, message, by_result=rounds.by_result)
 

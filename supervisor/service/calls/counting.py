@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from actors.catalogue.lists.marks import digest
-from actors.catalogue.offer import Tool
+from actors.catalogue.offer import NO_RAW, Tool
 from actors.errors import ActorStopped, CallTimedOut, ServerDisabled, ServerError, Starved, SupervisorError
 from actors.kit import is_want
 from actors.protocol.wire.jsonrpc import RemoteError
@@ -134,9 +134,10 @@ class CallCounter:
         self._tell(exchange, pending)
         return body
 
-    def refuse(self, exchange: Exchange, error: SupervisorError) -> None:
-        """Tell of a call of which nothing can be read but that it is one."""
+    def refuse(self, exchange: Exchange, error: BaseException, given: msgspec.Raw = NO_RAW) -> None:
+        """Tell of a call of which nothing can be read but that it is one; `given` are its arguments."""
         pending = PendingCall(exchange, UNKNOWN)
+        pending.arguments = given
         pending.fail(error)
         self._tell(exchange, pending)
 

@@ -31,6 +31,7 @@ from supervisor.metatools.answers.lean import MODEL_READS_STRUCTURED, lean
 from supervisor.metatools.answers.lists import resources_page
 from supervisor.metatools.answers.page import Context
 from supervisor.metatools.arguments import execution, tools
+from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.discovery import (
     DiscoverySettings,
     build_answer,
@@ -46,12 +47,14 @@ from supervisor.service.asking.rounds import AskedByResult
 from supervisor.service.calls import failures
 from supervisor.service.calls.counting import BYTES_PER_TOKEN, CallCounter, PendingCall, kind_of, outcome_of, record_of
 from supervisor.service.calls.searches import Searches
+from supervisor.service.calls.side_by_side import side_by_side
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.introduction import Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import NO_META
 from supervisor.service.resources import Reading
+from supervisor.service.results.sharing import BudgetShare
 from supervisor.usage.records import UNKNOWN, CallArguments
 
 ENVELOPE_COST = 16
@@ -129,7 +132,7 @@ class MetaCalls:
             if failures.is_for_client(error):
                 raise
             exchange.failed = True
-            said = failures.result(error, self._deployment.value.unset(error.server or ""))
+            said = self._failed(error)
         return self._own(exchange.client, said)
 
     async def _perform(self, exchange: Exchange, call: _Call) -> bytes:
@@ -159,28 +162,44 @@ class MetaCalls:
         return body
 
     async def _execute(self, exchange: Exchange, given: msgspec.Raw, meta: msgspec.Raw) -> bytes:
-        """Call a tool, whose server may ask a client by a result that cannot be asked in any other way."""
-        pending = PendingCall(exchange, UNKNOWN)
+        """Call a tool, or several side by side."""
+        read, cost = execution.asked_calls, len(given)
         try:
-            return await self._calls.count(exchange, pending, self._call(exchange, pending, given, meta))
-        except AskedByResult as asked:
-            cost = sum(len(each.request.params) for each in asked.questions.values())
-            about = (asked.server, asked.questions, asked.state, asked.expires_s, asked.plugin, asked.confirms)
-            told = await self._bench.run(cost, questions.question_result, *about, exchange.called)
-        return self._own(exchange.client, told)
-
-    async def _call(self, exchange: Exchange, pending: PendingCall, given: msgspec.Raw, meta: msgspec.Raw) -> bytes:
-        execute, cost = execution.execute, len(given)
-        pending.arguments = given
-        try:
-            wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
-        except InvalidArguments as error:
-            if exchange.only_reads:  # it takes what the other one takes, but that is not what was called
+            asked = read(given) if cost <= SMALL_BYTES else await self._bench.run(cost, read, given)
+        except (Exception, trio.Cancelled) as error:
+            if exchange.only_reads and isinstance(error, InvalidArguments):
+                # it takes what the other one takes, but that is not what was called
                 error.message = error.message.replace(definitions.EXECUTE, exchange.called)
                 error.details = {**(error.details or {}), "tool": exchange.called}
+            self._calls.refuse(exchange, error, given)
             raise
+        if len(asked.calls) == 1:
+            try:
+                return await self._make(exchange, asked.calls[0], None, meta)
+            except AskedByResult as question:
+                return self._own(exchange.client, await self._told(exchange, question))
+
+        async def make(part: Exchange, wanted: Execute, share: BudgetShare) -> bytes:
+            return await self._make(part, wanted, share, meta)
+
+        head = self._own(exchange.client, b"{}")
+        return await side_by_side(exchange, asked, make, self._told, self._failed, self._bench, head)
+
+    def _failed(self, error: SupervisorError | RemoteError) -> bytes:
+        return failures.result(error, self._deployment.value.unset(error.server or ""))
+
+    async def _told(self, exchange: Exchange, asked: AskedByResult) -> bytes:
+        """Return the result that tells a model what was asked, whose client cannot be asked in any other way."""
+        cost = sum(len(each.request.params) for each in asked.questions.values())
+        about = (asked.server, asked.questions, asked.state, asked.expires_s, asked.plugin, asked.confirms)
+        return await self._bench.run(cost, questions.question_result, *about, exchange.called)
+
+    async def _make(self, exchange: Exchange, wanted: Execute, share: BudgetShare | None, meta: msgspec.Raw) -> bytes:
+        """Call a tool, whose server may ask by a result."""
+        pending = PendingCall(exchange, UNKNOWN)
+        call = self._tools.call(exchange, pending, wanted, meta, by_result=True, share=share)
         try:
-            return await self._tools.call(exchange, pending, wanted, meta, by_result=True)
+            return await self._calls.count(exchange, pending, call)
         except MalformedRequest as error:
             if wanted.continuation is None:
                 raise

@@ -44,6 +44,7 @@ from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
 from supervisor.service.results.keeper import KeptResults
 from supervisor.service.results.picks import read_picks, with_note
+from supervisor.service.results.sharing import BudgetShare
 
 REMARKED_COST = 64
 """So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
@@ -78,9 +79,16 @@ class ToolCalls:
         return self._doubts(principal, server, tool) is None
 
     async def call(
-        self, exchange: Exchange, pending: PendingCall, wanted: Execute, meta: msgspec.Raw, *, by_result: bool = False
+        self,
+        exchange: Exchange,
+        pending: PendingCall,
+        wanted: Execute,
+        meta: msgspec.Raw,
+        *,
+        by_result: bool = False,
+        share: BudgetShare | None = None,
     ) -> bytes:
-        """Call one tool; `by_result`: see `Forwarder.ask`.
+        """Call one tool; `by_result`: see `Forwarder.ask`, `share`: see `KeptResults.shorten`.
 
         Raises `InvalidArguments`, `NotReadOnly`, and what `Lookup` and `Forwarder.ask` raise. A checkpoint.
         """
@@ -105,7 +113,7 @@ class ToolCalls:
             approved = await self.bench.run(cost, check_arguments, entry, tool, wanted)
         pending.arguments = approved.arguments
         members = b'"name":' + encode(own) + b',"arguments":' + bytes(approved.arguments)
-        if (continuation := wanted.continuation) is not None:
+        if (continuation := wanted.continuation) is not None and exchange.retry is None:  # else it has a newer state
             exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
         request = ServerRequest(entry.server, "tools/call", members, meta, name=own, since=since, by_result=by_result)
         try:
@@ -116,7 +124,7 @@ class ToolCalls:
             raise
         pending.end(body)
         shorten = partial(self._results.pick, wanted=picks) if picks else self._results.shorten
-        body, pending.record.tokens_saved = await shorten(exchange, entry.server, own, meta, body)
+        body, pending.record.tokens_saved = await shorten(exchange, entry.server, own, meta, body, share=share)
         if approved.remark:
             cost = len(body) // REMARKED_COST
             alone = exchange.called == EXECUTE and exchange.client.name in MODEL_READS_STRUCTURED

@@ -145,9 +145,10 @@ class CallAsker:
             raise MalformedRequest(text, outcome=self._outcome)
         of_all.parking.take(state)
         self._announce(plugin)
+        answers = parked.answers_in(retry, answers)
         try:
             raw = take_answer(of_all.parking, self._exchange, parked, answers, key, self._request.server)
-        except AskedByResult as asked:
+        except (AskedByResult, InputNeeded) as asked:
             self.keep(asked)
             raise
         self._exchange.retry = None

@@ -29,7 +29,7 @@ _NAMES: Final = 12
 _NAME_CHARS: Final = 40
 _LONG: Final = 200
 STRUCTURED: Final = "structuredContent"
-_LINE: Final = rb"\n"
+LINE: Final = rb"\n"
 """The end of a line as JSON writes it in a string."""
 
 Members = json.Members
@@ -87,6 +87,11 @@ def cut(body: bytes, budget: int) -> Cut | None:
     return Cut(apart.members, apart.others, kept, apart.tokens, budget, outline)
 
 
+def size_of(body: bytes) -> int:
+    """Return about how many tokens a result has; its bytes for what is none of a tool."""
+    return len(body) if (apart := take_apart(body)) is None else apart.tokens
+
+
 class Apart(msgspec.Struct, frozen=True, eq=False):
     """A result taken apart: its members, its blocks that are no text, and its texts as they stand between quotes.
 
@@ -105,7 +110,7 @@ class Apart(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def tokens(self) -> int:
-        whole = self.said if self.size == len(self.said) else _LINE.join(self.texts)
+        whole = self.said if self.size == len(self.said) else LINE.join(self.texts)
         return max(tokens_of(whole), tokens_of(self.structured))
 
     def long_text(self) -> LongText:
@@ -120,13 +125,13 @@ def take_apart(body: bytes) -> Apart | None:
         blocks = json.read(json.OBJECTS, members.get("content", b"[]"))
     except json.UnreadableJson:
         return None
-    said = [_text(block) for block in blocks]
+    said = [text_of(block) for block in blocks]
     others = [block for block, text in zip(blocks, said, strict=True) if text is None]
     texts = [text for text in said if text is not None]
-    return Apart(members, others, texts, *unquote(_LINE.join(texts)))
+    return Apart(members, others, texts, *unquote(LINE.join(texts)))
 
 
-def _text(block: Members) -> bytes | None:
+def text_of(block: Members) -> bytes | None:
     """Return the text of a block as it stands between the quotes of a JSON string; None for one that has none."""
     kind = json.text_at(block.get("type"))
     if kind == "text":

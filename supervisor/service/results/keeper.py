@@ -25,14 +25,17 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import WHOLE, not_found, with_text
-from supervisor.service.results.cutting import cut
+from supervisor.service.results.cutting import cut, size_of
 from supervisor.service.results.long_text import LongText
 from supervisor.service.results.paths import Path
 from supervisor.service.results.picks import pick, with_note
 from supervisor.service.results.reading import SCHEME, ResultPart, answer, read_address
+from supervisor.service.results.sharing import BudgetShare
 
 CUT_COST: Final = 8
 """So many bytes of a result cost as much, to be taken apart, as one that a model wrote."""
+COUNTED_FROM: Final = 1024
+"""Of a smaller result its bytes are taken for its tokens, where several share a budget."""
 _READ_COST: Final = 256
 _ID_BYTES: Final = 16
 _THERE: Final = "this result is kept at another node of the fleet; ask there"
@@ -60,22 +63,45 @@ class KeptResults:
         self._shared: ClientQuota | None = None
 
     async def shorten(
-        self, exchange: Exchange, server: str, tool: str, meta: msgspec.Raw, body: bytes
+        self,
+        exchange: Exchange,
+        server: str,
+        tool: str,
+        meta: msgspec.Raw,
+        body: bytes,
+        *,
+        share: BudgetShare | None = None,
     ) -> tuple[bytes, int]:
         """Return a result as it is, or as much of it as a model may get, and how many tokens that spares the model.
 
-        A checkpoint only if it is large.
+        `share`: it is one of several results that have one budget. A checkpoint only if it is large, or has a share.
         """
         budget = self._budget(server, tool, meta)
-        if budget is None or len(body) <= budget:  # no token is empty
+        if budget is None:
             return body, 0
-        taken = await self._bench.run(len(body) // CUT_COST, cut, body, budget)
+        room = budget
+        if share is not None:
+            size = len(body)
+            if size > COUNTED_FROM:
+                size = await self._bench.run(size // CUT_COST, size_of, body)
+            room = await share.take(size, budget)
+        if len(body) <= room:  # no token is empty
+            return body, 0
+        taken = await self._bench.run(len(body) // CUT_COST, cut, body, room)
         if taken is None or (id_ := self._keep(exchange, taken.long_text, budget)) is None:
             return body, 0
         return taken.result(id_, self._deployment.value.settings.result_kept_s)
 
     async def pick(
-        self, exchange: Exchange, server: str, tool: str, meta: msgspec.Raw, body: bytes, wanted: tuple[Path, ...]
+        self,
+        exchange: Exchange,
+        server: str,
+        tool: str,
+        meta: msgspec.Raw,
+        body: bytes,
+        *,
+        wanted: tuple[Path, ...],
+        share: BudgetShare | None = None,
     ) -> tuple[bytes, int]:
         """Return of a result what is wanted, within its budget, and how many tokens that spares the model.
 
@@ -89,7 +115,7 @@ class KeptResults:
             kept = await self._bench.run(cost, picked.whole.long_text)
             if (id_ := self._keep(exchange, kept, budget)) is not None:
                 told += f" All of it: read_mcp_resource, uri: {SCHEME}{id_}"
-        made, spared = await self.shorten(exchange, server, tool, meta, picked.body)
+        made, spared = await self.shorten(exchange, server, tool, meta, picked.body, share=share)
         if told:
             made = await self._bench.run(len(made) // CUT_COST, _told, made, f"[{told}]")
         return made, picked.tokens + spared

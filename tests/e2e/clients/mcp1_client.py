@@ -66,6 +66,13 @@ async def report(url: str, transport: str, repository: str) -> dict[str, Any]:
             "sqlite": await execute("sqlite:list_tables"),
             "resource": text(await session.call_tool("read_mcp_resource", {"uri": "sqlite|memo://insights"})),
         }
+        zone = {"timezone": "Europe/Berlin"}
+        calls = [{"tool_path": "time:get_current_time", "arguments": zone}, {"tool_path": "sqlite:list_tables"}]
+        together = await session.call_tool("execute_mcp_tool", {"calls": calls})
+        findings["together"] = together.structuredContent["results"]
+        several = {"query": "what time is it", "queries": ["list the tables of a database"]}
+        needs = await session.call_tool("discover_mcp_tools", several)
+        findings["needs"] = needs.structuredContent["tools"]
         wrong = await session.call_tool("execute_mcp_tool", {"tool_path": "time:no_such_tool", "arguments": {}})
         findings["failed"] = {"told": wrong.isError, "text": text(wrong), **wrong.structuredContent}
         sprout = await execute("growing:grow")

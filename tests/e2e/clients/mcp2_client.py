@@ -67,6 +67,11 @@ async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
             "sqlite": await execute("sqlite:list_tables"),
             "resource": text(await use("read_mcp_resource", uri="sqlite|memo://insights")),
         }
+        zone = {"timezone": "Europe/Berlin"}
+        calls = [{"tool_path": "time:get_current_time", "arguments": zone}, {"tool_path": "sqlite:list_tables"}]
+        findings["together"] = (await use("execute_mcp_tool", calls=calls)).structured_content["results"]
+        needs = await use("discover_mcp_tools", query="what time is it", queries=["list the tables of a database"])
+        findings["needs"] = needs.structured_content["tools"]
         wrong = await use("execute_mcp_tool", tool_path="time:no_such_tool", arguments={})
         findings["failed"] = {"told": wrong.is_error, "text": text(wrong), **wrong.structured_content}
         sprout = await execute("growing:grow")

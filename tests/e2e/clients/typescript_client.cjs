@@ -32,6 +32,11 @@ async function report(url, kind, repository) {
     sqlite: await execute("sqlite:list_tables"),
     resource: text(await use("read_mcp_resource", { uri: "sqlite|memo://insights" })),
   };
+  const berlin = { tool_path: "time:get_current_time", arguments: { timezone: "Europe/Berlin" } };
+  const calls = [berlin, { tool_path: "sqlite:list_tables" }];
+  found.together = (await use("execute_mcp_tool", { calls })).structuredContent.results;
+  const needs = { query: "what time is it", queries: ["list the tables of a database"] };
+  found.needs = (await use("discover_mcp_tools", needs)).structuredContent.tools;
   const wrong = await use("execute_mcp_tool", { tool_path: "time:no_such_tool", arguments: {} });
   found.failed = { told: wrong.isError, text: text(wrong), ...wrong.structuredContent };
   const sprout = await execute("growing:grow");

@@ -118,6 +118,16 @@ async def test_what_surely_reads_is_run_and_counted_as_the_call_of_the_servers_t
         assert at.calls()[2:] == ["add_note", "list_notes", "read_note"]
 
 
+async def test_of_several_calls_each_is_looked_at() -> None:
+    async with rig() as at:
+        calls = [{"tool_path": f"notes:{name}", "arguments": {}} for name in ("read_note", "add_note", "delete_note")]
+        told = await at.result("tools/call", {"name": READ_ONLY, "arguments": {"calls": calls}})
+        failed = [each.get("isError", False) for each in told["structuredContent"]["results"]]
+        assert (failed, at.calls()) == ([False, True, True], ["read_note"])
+        wrong = await at.result("tools/call", {"name": READ_ONLY, "arguments": {"calls": [calls[0], 7]}})
+        assert wrong["content"][0]["text"].startswith(f"{READ_ONLY}: call 2 must be an object")
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [("list_notes", "undeclared"), ("stir", "unworded"), ("add_note", "undeclared"), ("delete_note", "destructive")],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -10,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 from opentelemetry.trace import SpanKind
 
+from actors.kit import Reply
 from actors.observer import CallTrace
 from supervisor.tracing.spans import LEAST_WAIT_NS, SdkRequestTrace, SpanFactory
 
@@ -34,6 +37,34 @@ class Scene:
     @property
     def names(self) -> list[str]:
         return [span.name for span in self.spans()]
+
+
+def test_what_is_asked_during_one_of_several_calls_is_part_of_that_one() -> None:
+    scene = Scene()
+    whole = SdkRequestTrace(
+        scene.factory, scene.factory.start("whole", Context(), SpanKind.SERVER, {}), "tools/call", ""
+    )
+    parts = [whole.branch() for _ in range(2)]
+    calls = [part.begin_call("s", "tools/call", name, remote=False) for part, name in zip(parts, "ab", strict=True)]
+    for call in calls:
+        call.send(b"")
+    reply = Reply[Any]()
+    parts[0].ask("elicitation/create", reply)
+    reply.answer(None)
+    for call in calls:
+        call.end("")
+    whole.end("execute_mcp_tool", "")
+    spans = {span.name: span for span in scene.spans()}
+    parents = {name: span.parent.span_id if span.parent else None for name, span in spans.items()}
+    first, top = spans["tools/call a"].context, spans["tools/call execute_mcp_tool"].context
+    assert first is not None
+    assert top is not None
+    assert parents == {
+        "elicitation/create": first.span_id,
+        "tools/call a": top.span_id,
+        "tools/call b": top.span_id,
+        "tools/call execute_mcp_tool": None,
+    }
 
 
 @pytest.mark.parametrize(("waited_ns", "told"), [(0, False), (LEAST_WAIT_NS - 1, False), (LEAST_WAIT_NS, True)])

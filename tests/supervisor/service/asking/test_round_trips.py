@@ -443,6 +443,28 @@ async def test_what_a_modern_server_asks_passes_as_it_is_and_so_does_the_answer(
         assert here.router.calls[1][0].retry == b'"inputResponses":{"user_name": {}},"requestState":"theirs"'
 
 
+async def test_what_is_asked_of_one_of_several_calls_is_asked_once_the_call_is_made_alone(
+    autojump_clock: MockClock,
+) -> None:
+    asked = b'{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{}}}'
+    asked += b',"requestState":"theirs"}'
+    async with rig() as here:
+        first = here.begin(msgspec.structs.replace(request(), asks_later=True), by_result=True)
+        await settled()
+        here.router.calls[0][1].answer(Result(msgspec.Raw(asked), "modern"))
+        await settled()
+        assert (first.keys, len(here.parking)) == ([], 1)
+        state = msgspec.Raw(json.dumps(first.value["requestState"]).encode())
+        going_on = Retry(msgspec.Raw(b'{"name":{"action":"accept"}}'), state, ours=True)
+        alone = here.begin(Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=going_on), by_result=True)
+        await settled()
+        message, reply = here.router.calls[1]
+        assert message.retry == b'"requestState":"theirs"', "a model answers nothing in the place of its user"
+        reply.answer(Result(msgspec.Raw(asked), "modern"))
+        await settled()
+        assert alone.value == json.loads(asked)
+
+
 # A legacy client of a modern server ---------------------------------------------------------------------------------
 
 

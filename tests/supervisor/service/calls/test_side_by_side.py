@@ -1,0 +1,275 @@
+"""Several calls of one request over real actors: side by side, in order, each with what it would have alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.era import Terms
+from actors.protocol.asking.input_required import Retry
+from actors.server import ServerSettings
+from supervisor.config import ServerConfig
+from supervisor.config.syntax.units import Ask
+from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.calls.tool_calls import ToolCalls
+from supervisor.service.client import Client
+from supervisor.service.port import answer
+from supervisor.service.results.long_text import tokens_of
+from supervisor.usage.records import CallArguments, CallRecord
+from tests.fakes.deployments import deployment
+from tests.fakes.exchanges import Ear, exchange
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.published import Served, served
+
+TOOLS = [*map(tool, ("echo", "sleep", "fail", "refuse", "ask", "progress", "crash"))]
+ABLE = msgspec.Raw(b'{"elicitation":{}}')
+LEGACY = Client(version="2025-11-25")
+MODERN = Client(era="modern", version="2026-07-28", capabilities=ABLE)
+YES = {"action": "accept", "content": {}}
+
+
+class Rig:
+    """A gateway before a server; `records` are of the calls that ended."""
+
+    def __init__(self, server: FakeServer, running: Served, records: list[CallRecord]) -> None:
+        self.server = server
+        self.running = running
+        self.records = records
+
+    async def execute(
+        self, arguments: Any, client: Client = LEGACY, ear: Ear | None = None, retry: Any = None, **meta: Any
+    ) -> Any:
+        params = {"name": "execute_mcp_tool", "arguments": arguments, **({"_meta": meta} if meta else {})}
+        table = QuestionTable() if client.session else None
+        asked = exchange(client, "tools/call", json.dumps(params).encode(), ear=ear, questions=table)
+        asked.retry = retry
+        return json.loads((await answer(self.running.gateway, asked)).body)
+
+    async def made(self, *calls: Any, **more: Any) -> Any:
+        """Return what several calls come to; each is the name of a tool, and its arguments."""
+        return (await self.execute({"calls": [call(*each) for each in calls]}, **more))["result"]
+
+    @property
+    def called(self) -> list[str]:
+        return [each["params"]["name"] for each in self.server.messages if each.get("method") == "tools/call"]
+
+
+def call(name: str, arguments: Any, **beside: Any) -> Any:
+    return {"tool_path": f"s:{name}", "arguments": arguments, **beside}
+
+
+@asynccontextmanager
+async def rig(ask: Ask = "clients", **entry: Any) -> AsyncIterator[Rig]:
+    server, records = FakeServer(tools=TOOLS), list[CallRecord]()
+    if isinstance(clock := trio.lowlevel.current_clock(), MockClock):
+        clock.autojump_threshold = 0.02  # threads work meanwhile
+
+    def used(record: CallRecord, given: CallArguments | None = None) -> None:
+        records.append(record)
+
+    start = ServerSettings(terms=Terms(capabilities=OF_CLIENTS))
+    async with served({"s": server}, start=start, used=used) as running:
+        running.gateway.parts.deployment.set(
+            deployment(ServerConfig(name="s", command="x", ask=ask, **entry), first_discovery_wait_s=0.0).value
+        )
+        yield Rig(server, running, records)
+
+
+def entries(result: Any) -> Any:
+    return result["structuredContent"]["results"]
+
+
+async def test_calls_run_side_by_side_and_results_keep_their_order(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        began = trio.current_time()
+        result = await here.made(("sleep", {"s": 3}), ("sleep", {"s": 1}), ("sleep", {"s": 2}))
+        assert trio.current_time() - began < 3.5
+        assert [each["structuredContent"]["s"] for each in entries(result)] == [3, 1, 2]
+        assert [each["text"] for each in result["content"]] == ["[1] s:sleep", "[2] s:sleep", "[3] s:sleep"]
+        assert sorted(record.took_ms > 0 for record in here.records) == [True] * 3
+        assert {(record.server, record.tool, record.outcome) for record in here.records} == {("s", "sleep", "ok")}
+
+
+ONE_CALL = st.sampled_from(
+    [
+        ("echo", {"n": 1}),
+        ("echo", {"text": "two"}),
+        ("sleep", {"s": 2}),
+        ("fail", {}),
+        ("refuse", {}),
+        ("nothing", {}),
+    ]
+)
+
+
+@settings(max_examples=25)
+@given(st.lists(ONE_CALL, min_size=2, max_size=6, unique_by=lambda each: json.dumps(each)))
+def test_each_outcome_is_that_of_the_call_alone(calls: list[Any]) -> None:
+    async def main() -> None:
+        async with rig() as here:
+            alone = [(await here.execute(call(*each)))["result"] for each in calls]
+            before = len(here.records)
+            whole = await here.made(*calls)
+            for one, entry in zip(alone, entries(whole), strict=True):
+                assert entry.get("isError", False) == one.get("isError", False)
+                if "structuredContent" in one:
+                    assert entry["structuredContent"] == one["structuredContent"]
+                else:
+                    assert entry["text"] == "\n".join(block["text"] for block in one["content"])
+            blocks = [block for one in alone for block in one["content"]]
+            labels = [f"[{number}] s:" for number in range(1, len(calls) + 1)]
+            assert [each for each in whole["content"] if not each["text"].startswith(tuple(labels))] == blocks
+            assert whole.get("isError", False) == all(one.get("isError", False) for one in alone)
+            told = [(record.tool, record.outcome, record.error) for record in here.records]
+            assert sorted(told[before:]) == sorted(told[:before])
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+async def test_a_bug_in_one_call_costs_the_others_nothing(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with rig() as here:
+        usual = ToolCalls.call
+
+        async def broken(self: Any, part: Any, pending: Any, wanted: Any, *more: Any, **beside: Any) -> bytes:
+            if wanted.tool_path == "s:fail":
+                raise ZeroDivisionError("canary")
+            return await usual(self, part, pending, wanted, *more, **beside)
+
+        monkeypatch.setattr(ToolCalls, "call", broken)
+        result = await here.made(("echo", {"n": 1}), ("fail", {}))
+        first, second = entries(result)
+        assert first["structuredContent"] == {"n": 1}
+        assert second["structuredContent"]["error"]["type"] == "internal"
+        assert "canary" not in json.dumps(result)
+        assert "a bug while performing one of several calls" in caplog.text
+
+
+async def test_calls_begin_in_their_order(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        await here.made(*(("echo", {"n": number}) for number in range(10)))
+        sent = [each["params"]["arguments"]["n"] for each in here.server.messages if each.get("method") == "tools/call"]
+        assert sent == [*range(10)]
+
+
+async def test_a_repeated_call_is_made_once_and_one_call_has_the_result_of_one(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        result = await here.made(("echo", {"n": 1}), ("echo", {"n": 2}), ("echo", {"n": 1}))
+        assert here.called == ["echo", "echo"]
+        assert entries(result)[2] == {"tool_path": "s:echo", "same_as": 1}
+        single = call("echo", {"n": 1})
+        alone = await here.execute(single)
+        assert await here.execute({**single, "calls": [single]}) == alone
+
+
+async def test_cancelling_the_request_cancels_all(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        with trio.move_on_after(5):
+            await here.made(("sleep", {"s": 60}), ("sleep", {"s": 70}), ("echo", {}))
+        await wait_all_tasks_blocked()
+        cancelled = [each for each in here.server.messages if each.get("method") == "notifications/cancelled"]
+        assert len(cancelled) == 2
+        assert sorted(record.outcome for record in here.records) == ["cancelled", "cancelled", "ok"]
+
+
+async def test_nothing_is_called_if_one_of_them_cannot_be_read(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        result = await here.made(("echo", {}), ("echo", 5))
+        assert result["isError"]
+        assert "call 2: " in result["content"][0]["text"]
+        assert (here.called, [record.outcome for record in here.records]) == ([], ["rejected"])
+
+
+async def test_progress_of_all_is_told_with_one_token_and_grows(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        ear = Ear()
+        steps = {"progress": [1, 5, 2, 9], "pause_s": 1}
+        await here.made(("progress", steps), ("progress", {**steps, "n": 2}), ear=ear, progressToken="t")
+        told = [each["params"] for each in ear.heard]
+        assert {(each["progressToken"], each["total"]) for each in told} == {("t", 2)}
+        grown = [each["progress"] for each in told]
+        assert grown == sorted(set(grown))
+        assert grown[-1] == 2
+        assert {each["message"][:3] for each in told if "message" in each} == {"[1]", "[2]"}
+
+
+async def test_a_question_parks_its_own_call_which_goes_on_by_itself(autojump_clock: MockClock) -> None:
+    async with rig(ask="everyone") as here:
+        result = await here.made(("echo", {"n": 1}), ("ask", {"message": "Sure?"}))
+        first, second = entries(result)
+        assert first["structuredContent"] == {"n": 1}
+        told = second["structuredContent"]
+        assert told["status"] == "input_required"
+        assert told["questions"]["question-1"]["message"] == "Sure?"
+        assert "isError" not in result
+        assert [record.tool for record in here.records] == ["echo"]
+        going_on = {"continuation": told["continuation"], "answers": {"question-1": YES}}
+        done = await here.execute(call("ask", {"message": "Sure?"}, **going_on))
+        assert done["result"]["structuredContent"]["got"]["result"] == YES
+        assert here.called == ["echo", "ask"]
+        assert [record.tool for record in here.records] == ["echo", "ask"]
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+async def test_a_modern_client_is_asked_itself_once_the_call_is_made_alone(
+    autojump_clock: MockClock, confirmed: bool
+) -> None:
+    entry: dict[str, Any] = {"confirm": ("echo",)} if confirmed else {}
+    name = "echo" if confirmed else "ask"
+    key, yes = ("confirm", {"action": "accept", "content": {"run": True}}) if confirmed else ("question-1", YES)
+    async with rig(**entry) as here:
+        result = await here.made((name, {"n": 1}), ("sleep", {"s": 1}), client=MODERN)
+        assert result["resultType"] == "complete"
+        told = entries(result)[0]["structuredContent"]
+        assert told["status"] == "input_required"
+        assert "questions" not in told
+        state, before = told["continuation"], here.called.count(name)
+        for _ in range(2):  # a model answers nothing in the place of its user
+            alone = call(name, {"n": 1}, continuation=state, answers={key: yes})
+            asked = (await here.execute(alone, MODERN))["result"]
+            assert asked["resultType"] == "input_required"
+            assert list(asked["inputRequests"]) == [key]
+            state = asked["requestState"]
+        retry = _retry({key: yes}, state)
+        done = (await here.execute(alone, MODERN, retry=retry))["result"]
+        assert done["resultType"] == "complete"
+        assert "isError" not in done
+        assert here.called.count(name) == 1 - (before if confirmed else 0)
+
+
+def _retry(answers: Any, state: str) -> Any:
+    return Retry(msgspec.Raw(json.dumps(answers).encode()), msgspec.Raw(json.dumps(state).encode()))
+
+
+async def test_results_share_one_budget_and_what_was_cut_is_read_on() -> None:
+    lines = "\n".join(f"line {number} of a long text" for number in range(2000))
+    async with rig(result_token_budget=4000) as here:
+        calls = [("echo", {"text": lines, "n": number}) for number in range(3)]
+        result = await here.made(*calls, ("echo", {"n": 3}))
+        assert entries(result)[3]["structuredContent"] == {"n": 3}
+        texts = "".join(block["text"] for block in result["content"])
+        assert 1000 < tokens_of(texts.encode()) < 4000
+        heads = [each["structuredContent"]["head"] for each in entries(result)[:3]]
+        assert max(map(len, heads)) - min(map(len, heads)) < 200
+        uris = {meta["mcpvisor/result"]["uri"] for meta in result["_meta"]["mcpvisor/results"][:3]}
+        assert len(uris) == 3
+        assert sorted(record.tokens_saved > 0 for record in here.records) == [False, True, True, True]
+
+
+async def test_what_a_client_sends_again_is_no_request_for_several(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        asked = {"calls": [call("echo", {"n": 1}), call("echo", {"n": 2})]}
+        told = await here.execute(asked, MODERN, retry=_retry({}, "state"))
+        assert "requestState" in told["error"]["message"]
+        assert here.called == []
