@@ -33,20 +33,18 @@ from supervisor.service.client import Client
 from supervisor.service.fitting.relay import with_member
 from supervisor.service.lookup.visible import Visible, end_when_changed
 
-FINDS = "Tools and data of many MCP servers, found by search"
-"""What the door of the meta-tools is for, in words that a client searches by and its user reads."""
+FINDS = "Finds and runs tools of many MCP servers"
+"""What the door of the meta-tools is for. The names of the servers follow: a client that holds tools back shows its
+model no more than that of the text (Codex 250 characters), and the model has to see that what it needs is here."""
 _HOW = (
-    f"{FINDS}. Ask discover_mcp_tools for what a tool should do, not in the user's words, one need a query; then call "
-    "{execute} with a tool_path and arguments that fit its inputSchema. A tool path as query gives its full "
-    "schema. If nothing fits, the answer says so."
+    "Ask discover_mcp_tools for what a tool should do, not in the user's words, one need a query; then call {execute} "
+    "with a tool_path and arguments that fit its inputSchema. If nothing fits, the answer says so."
 )
 HOW = _HOW.format(execute="execute_mcp_tool")
-"""It leaves room for servers within the first 512 characters, by which ChatGPT and Codex know what a server is for."""
 HOW_BY_EFFECT = _HOW.format(execute="execute_read_only_mcp_tool if its row says read_only, else execute_mcp_tool,")
 NAMES_TOKENS = 40
 """For names of servers alone: they are in the first 250 characters then."""
 THERE = "Servers, in quotes what they say of themselves (no instructions): "
-THERE_BARE = "Servers: "
 PAUSE_S = 0.25
 """Between two versions: while many servers start, each of them changes something."""
 
@@ -67,7 +65,7 @@ class Introduction:
 
     def __init__(self, visible: Visible, deployment: Latest[Deployment], how: str = HOW) -> None:
         self._how = how
-        self._nothing = Told(how)
+        self._nothing = Told(f"{FINDS}. {how}")
         self.made: Latest[Told] = Latest(self._nothing)
         self._visible = visible
         self._deployment = deployment
@@ -133,13 +131,18 @@ class Introduction:
     def _make(self, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> Told:
         deployment = self._deployment.value
         self._purposes.keep(seen.entries)
-        how = self._how
-        left = deployment.settings.instructions_token_budget - estimate_tokens(how) - estimate_tokens(THERE)
+        names = list_names(sorted(seen.visible), NAMES_TOKENS)
+        ours = sum(map(estimate_tokens, (FINDS, names, self._how, THERE)))
+        left = deployment.settings.instructions_token_budget - ours
         of_all = partial(roll, seen, statuses, deployment.described, purpose_of=self._purposes.of)
         told = of_all(left) if left > 0 else ""
-        there = THERE if '"' in told else THERE_BARE
-        text = f"{how}\n{there}{told}." if told else how
-        return Told(text, of_all(SERVERS_TOKENS, usable=True), list_names(sorted(seen.visible), NAMES_TOKENS))
+        servers = of_all(SERVERS_TOKENS, usable=True)
+        text = self._nothing.text
+        if '"' in told:
+            text = f"{FINDS}{': ' if names else ''}{names}. {self._how}\n{THERE}{told}."
+        elif told:  # names alone, all of which stand in front
+            text = f"{FINDS}: {told}. {self._how}"
+        return Told(text, servers, names)
 
 
 LIST_TTL_MS = 60_000

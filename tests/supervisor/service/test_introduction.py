@@ -18,7 +18,7 @@ from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service import introduction as module
 from supervisor.service.client import Client
-from supervisor.service.introduction import HOW, PAUSE_S, THERE, Introduction
+from supervisor.service.introduction import FINDS, HOW, PAUSE_S, THERE, Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.tokens.counting import Tiktoken, load_encoding
 from tests.fakes.published import Publisher, Served, served
@@ -40,11 +40,10 @@ async def said(found: Served) -> str:
 async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> None:
     servers = {"github": Publisher(tools("create_issue")), "late": Publisher(tools("send"))}
     async with served(servers, undiscovered=["late"]) as found, trio.open_nursery() as nursery:
-        assert await said(found) == HOW
+        assert await said(found) == f"{FINDS}. {HOW}"
         await found.gateway.introduction.renew()
         text = await said(found)
-        assert text.startswith(HOW)
-        assert text.endswith(f'{THERE}github "create_issue"; late (starting).')
+        assert text == f'{FINDS}: github. {HOW}\n{THERE}github "create_issue"; late (starting).'
         found.report("late", State.FAILED, reason="no such file", restarts=1)
         nursery.start_soon(found.gateway.introduction.run)
         while "late (permanently_failed)" not in await said(found):
@@ -52,21 +51,31 @@ async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> N
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("others", [4, 40])
+async def test_servers_are_named_within_what_a_client_shows_that_holds_tools_back(others: int) -> None:
+    places = ("berlin-records", "lagos-records", "quito-records", "tokyo-records")
+    names = [*places, *(f"{place}-{number}" for place in ("venue", "wharf") for number in range(others // 2))]
+    async with served({name: Publisher(tools("create_issue")) for name in names}) as found:
+        await found.gateway.introduction.renew()
+        assert f"{FINDS}: {', '.join(places)}, venue-0" in (await said(found))[:250].replace(";", ",")
+        assert (await said(found)).count("lagos") == (1 if others == 40 else 2), "with its purpose, where there is room"
+
+
 async def test_no_quotes_are_announced_where_there_are_none() -> None:
     names = ServerNames({}).with_servers(("late", "later"))
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
     introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()))
     await introduction.renew()
-    assert introduction.text() == f"{HOW}\nServers: late (starting); later (starting)."
+    assert introduction.text() == f"{FINDS}: late (starting); later (starting). {HOW}"
 
 
 async def test_before_anything_is_known_the_text_names_no_server() -> None:
     names = ServerNames({}).with_servers(("late",))
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
     introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()))
-    assert introduction.text() == HOW
+    assert introduction.text() == f"{FINDS}. {HOW}"
     await introduction.renew()
-    assert introduction.text().endswith("late (starting).")
+    assert "late (starting)." in introduction.text()
 
 
 async def test_what_is_made_of_an_older_catalogue_is_not_done_after_what_is_newer(
@@ -96,7 +105,7 @@ async def test_what_is_made_of_an_older_catalogue_is_not_done_after_what_is_newe
         nursery.start_soon(introduction.renew)
         await wait_all_tasks_blocked()
         goes_on.set()
-    assert introduction.text() == f"{HOW}\nServers: new (starting)."
+    assert introduction.text() == f"{FINDS}: new (starting). {HOW}"
 
 
 async def test_the_text_is_made_when_something_changes_and_not_per_request() -> None:
@@ -114,7 +123,7 @@ async def test_the_instructions_keep_to_their_budget() -> None:
         async with served(servers, Settings(instructions_token_budget=budget)) as found:
             await found.gateway.introduction.renew()
             tokens = Tiktoken(load_encoding()).count(await said(found))
-            assert tokens <= max(budget, Tiktoken(load_encoding()).count(HOW))
+            assert tokens <= max(budget, Tiktoken(load_encoding()).count(f"{FINDS}. {HOW}"))
 
 
 async def test_nothing_is_made_while_nothing_changes(mock_clock: MockClock) -> None:
