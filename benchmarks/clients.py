@@ -58,7 +58,10 @@ class Door(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, kw_only=True):
-    """What is found of a client at a door. Tokens are those over what the client sends without any server."""
+    """What is found of a client at a door. Tokens are those over what the client sends without any server.
+
+    `turns` of the model until it has asked for the reads; `reads_s` and `read_s` are of three in one turn, and of one.
+    """
 
     shown: int
     held_back: bool
@@ -66,6 +69,7 @@ class Seen(msgspec.Struct, kw_only=True):
     last_tokens: int
     turns: int
     reads_s: float
+    read_s: float
     rules: str
     gets: str
     revision: str
@@ -290,7 +294,8 @@ def at(application: Application, door: Door, port: int, rounds: int) -> Seen:
         model.turns = turns = script(application, door, wanted if held_back else ())
         runs = [application.run(model, door.entries, wanted) for _ in range(rounds)]
         unasked = application.run(model, door.entries, ())[-1].body
-    after = runs[0][len(turns)].body
+    many = len(turns) - 2
+    after = runs[0][many + 1].body
     got = application.results(after)
     if reads_in(got) != 3:
         raise RuntimeError(f"{application.title} made {reads_in(got)} of three reads at {door.title}: {got}")
@@ -302,8 +307,9 @@ def at(application: Application, door: Door, port: int, rounds: int) -> Seen:
         held_back=held_back,
         first_tokens=tokens[1] - tokens[0],
         last_tokens=tokens[2] - tokens[0],
-        turns=len(turns),
-        reads_s=median(asked[len(turns)].came_s - asked[len(turns) - 1].answered_s for asked in runs),
+        turns=many + 1,
+        reads_s=median(taken_s(asked, many) for asked in runs),
+        read_s=median(taken_s(asked, many + 1) for asked in runs),
         rules=rules(door, port, application.results(unasked)),
         gets=" and ".join(what for what, sign in GETS.items() if sign in got[-1]),
         revision=", ".join(sorted(each for each, times in spoken.items() if times > before.get(each, 0))),
@@ -311,10 +317,16 @@ def at(application: Application, door: Door, port: int, rounds: int) -> Seen:
 
 
 def script(application: Application, door: Door, hidden: Sequence[tuple[str, str]]) -> list[list[Call]]:
-    """Return the turns of a model that does not know the tool that it needs: the last one is three reads."""
+    """Return the turns of a model that does not know the tool that it needs: last three reads in one, then one more."""
     search = [[application.search(hidden)]] if hidden else []
     find = [[application.call((OURS, DISCOVER), {"query": NEED})]] if door.finds else []
-    return [*search, *find, [application.call(door.reader, door.arguments)] * 3]
+    read = application.call(door.reader, door.arguments)
+    return [*search, *find, [read] * 3, [read]]
+
+
+def taken_s(asked: Sequence[Asked], turn: int) -> float:
+    """Return how long the calls of a turn took: until the model was asked again."""
+    return asked[turn + 1].came_s - asked[turn].answered_s
 
 
 def names_of(tools: Sequence[Body]) -> list[str]:
@@ -333,7 +345,7 @@ def rules(door: Door, port: int, results: Sequence[str]) -> str:
 
     `results`: those of a run without rules.
     """
-    ran = reads_in(results) == 3
+    ran = reads_in(results) > 0
     if door.finds:
         found = any("tool_path" in result for result in results)
         if door.reader[1] == READS:
@@ -358,12 +370,31 @@ def revisions(port: int) -> dict[str, float]:
 
 def table(title: str, seen: Mapping[str, Seen]) -> str:
     """Return a client's rows as Markdown."""
-    heads = ("door", "shown", "held back", "tokens", "turns", "tokens then", "three reads", "rules", "gets", "revision")
+    heads = (
+        "door",
+        "shown",
+        "held back",
+        "tokens",
+        "turns",
+        "tokens then",
+        "three reads",
+        "one",
+        "rules",
+        "gets",
+        "revision",
+    )
     lines = [f"{title}\n", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for door, each in seen.items():
         cells = [
             *(door, str(each.shown), "yes" if each.held_back else "no", f"{each.first_tokens:,}", str(each.turns)),
-            *(f"{each.last_tokens:,}", f"{each.reads_s:.1f} s", each.rules, each.gets, each.revision),
+            *(
+                f"{each.last_tokens:,}",
+                f"{each.reads_s:.1f} s",
+                f"{each.read_s:.1f} s",
+                each.rules,
+                each.gets,
+                each.revision,
+            ),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
