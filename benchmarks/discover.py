@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import msgspec
-
 from benchmarks import client as mcp
 from benchmarks.boot import Tools, dormant_daemon
 from benchmarks.catalogue import made_up, queries
@@ -33,7 +31,7 @@ def _measure(directory: Path, tools: Tools, count: int) -> Row:
             begin = time.perf_counter()
             result = client.call(("discover_mcp_tools", {"query": query}))
             seen.append((time.perf_counter() - begin) * 1000)
-            searched.append(msgspec.json.decode(result["content"][0]["text"])["search_time_ms"])
+            searched.append(result["structuredContent"]["search_time_ms"])
     return Row(
         what=f"`discover_mcp_tools`, {total:,} tools, {count} queries",
         measured=f"client: p50 {percentile(seen, 0.5):.1f} ms, p99 {percentile(seen, 0.99):.1f} ms",

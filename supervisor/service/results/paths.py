@@ -15,8 +15,6 @@ from typing import Any, Final
 import msgspec
 
 MAX_NODES: Final = 10_000
-MAX_VISITED: Final = 100_000
-"""Nodes on the way, over all steps: a step that names one place many times multiplies them."""
 MAX_STEPS: Final = 64
 _OPEN: Final = re.compile(r"\.?\[\s*")
 _SELECTOR: Final = re.compile(
@@ -86,13 +84,12 @@ def select(value: Any, path: Path) -> Any:
 def find(value: Any, path: Path) -> list[tuple[Place, Any]]:
     """Return what stands at a path, each with its place. Raises `BadPath` where nothing does, or too much."""
     nodes: list[tuple[Place, Any]] = [((), value)]
-    shown, visited = "$", 0
+    shown = "$"
     for step in path.steps:
         nodes = list(islice(_all_below(nodes, step, path.pointer), MAX_NODES + 1))
-        visited += len(nodes)
         if not nodes:
             raise BadPath(f"nothing is at {_spell(step)} of {shown}: {_what_is(value)}")
-        if len(nodes) > MAX_NODES or visited > MAX_VISITED:
+        if len(nodes) > MAX_NODES:
             raise BadPath(f"the path selects over {MAX_NODES} values; use a range, as in [0:10]")
         value = nodes[0][1]
         shown += _spell(step)
@@ -127,10 +124,10 @@ def _selector(match: re.Match[str]) -> Selector:
 
 
 def _all_below(nodes: list[tuple[Place, Any]], step: Step, pointer: bool) -> Iterator[tuple[Place, Any]]:
+    """Yield what a step selects, each place once: else steps that name one twice would multiply what there is."""
     for place, node in nodes:
-        for selector in step:
-            for key in _keys(node, selector, pointer):
-                yield (*place, key), node[key]
+        for key in dict.fromkeys(key for selector in step for key in _keys(node, selector, pointer)):
+            yield (*place, key), node[key]
 
 
 def _keys(node: Any, selector: Selector, pointer: bool) -> Any:

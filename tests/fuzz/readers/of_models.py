@@ -31,6 +31,7 @@ from supervisor.service.fitting import relay, results, tool_definitions
 from supervisor.service.results import paths
 from supervisor.service.results.cutting import cut, shape
 from supervisor.service.results.long_text import LongText, long_text
+from supervisor.service.results.picks import pick, read_picks, with_note
 from supervisor.service.results.reading import SCHEME, answer, read_address
 from supervisor.usage.arguments import show_arguments
 from tests.fuzz.target import carried, holds, parts_of, same, text_of
@@ -150,6 +151,7 @@ def outcomes(data: bytes) -> None:
         return
     for version in ("2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28"):
         _fit(body, version)
+    _pick(body, text_of(address))
     taken = cut(body, 10)
     if taken is not None:
         shortened = taken.result("i", 60.0)[0]
@@ -159,6 +161,18 @@ def outcomes(data: bytes) -> None:
     _read_on(kept, SCHEME + "i" + text_of(address))
     with suppress(json.UnreadableJson):
         assert len(shape(json.read(json.VALUE, body))) <= 400
+
+
+def _pick(body: bytes, written: str) -> None:
+    """Pick what an address names, and what nearly every result has."""
+    with suppress(InvalidArguments):
+        for wanted in (written, written.rpartition("path=")[2], "$.*", "$.content[*]['type','text'], $[0]"):
+            paths_of_it = read_picks(msgspec.Raw(msgspec.json.encode(wanted)))
+            if paths_of_it:
+                picked = pick(body, paths_of_it)
+                holds(len(picked.told) < _MAX_ANSWER_BYTES * 3)
+                assert json.is_json(picked.body)
+                assert json.is_json(with_note(picked.body, picked.told))
 
 
 def _fit(body: bytes, version: str) -> None:

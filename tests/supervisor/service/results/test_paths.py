@@ -41,6 +41,7 @@ VALUES = st.recursive(
         ("$.items[ -1 , 0 ].id", [2, 1]),
         ("$['a/b','']", [{"~": 0}, 5]),
         ("$.items[::-1].id", [2, 1]),
+        ("$.items[0,0,-2,*].id", [1, 2]),
         ("$.items[0:9:2].id", [1]),
         ("/items/1/id", 2),
         ("/a~1b/~0", 0),
@@ -83,6 +84,13 @@ def test_an_empty_object_and_a_large_one_are_told_in_short() -> None:
         select({}, read("$.a"))
     with pytest.raises(BadPath, match="and more"):
         select({str(number): 0 for number in range(99)}, read("$.a"))
+
+
+def test_a_place_that_is_named_again_and_again_is_there_once() -> None:
+    deep: Any = 0
+    for _ in range(MAX_STEPS):
+        deep = [deep]
+    assert select(deep, read("$" + "[0,0,0,0]" * MAX_STEPS)) == [0]
 
 
 def test_a_path_that_selects_too_much_is_refused() -> None:
