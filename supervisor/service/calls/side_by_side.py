@@ -18,7 +18,7 @@ import msgspec
 import trio
 
 from actors.codes import INTERNAL_ERROR
-from actors.errors import MalformedRequest, Starved, SupervisorError
+from actors.errors import InvalidArguments, MalformedRequest, Starved, SupervisorError
 from actors.errors import Outcome as ErrorOutcome
 from actors.kit import is_want
 from actors.messages import Note
@@ -153,8 +153,9 @@ async def _outcome(
     except InputNeeded as needed:
         state = json.text_at(msgspec.Raw(needed.result), STATE)
         return Outcome(path=path, body=later_result(state, part.called), waits=True)
-    except HeldElsewhere as held:
-        error: SupervisorError | RemoteError = held.error
+    except HeldElsewhere as held:  # a request for this call alone would be performed there
+        text = "continuation: this call waits at another node of the fleet; go on with it alone, without calls"
+        error: SupervisorError | RemoteError = InvalidArguments(text, outcome=held.error.outcome)
     except (SupervisorError, RemoteError) as refused:
         error = refused
     except Exception as bug:  # the border between calls: a bug in one must not cost the others their results

@@ -14,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.errors import MalformedRequest
 from actors.protocol.agreement.client_capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.asking.input_required import Retry
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig
 from supervisor.config.syntax.units import Ask
+from supervisor.fleet.lives import HeldElsewhere
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
@@ -154,6 +156,19 @@ async def test_a_bug_in_one_call_costs_the_others_nothing(
         assert second["structuredContent"]["error"]["type"] == "internal"
         assert "canary" not in json.dumps(result)
         assert "a bug while performing one of several calls" in caplog.text
+
+
+async def test_a_call_that_waits_at_another_node_is_to_be_gone_on_with_alone(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def elsewhere(*more: Any, **beside: Any) -> bytes:
+        raise HeldElsewhere("01", MalformedRequest("requestState: there", outcome="unknown"))
+
+    async with rig() as here:
+        monkeypatch.setattr(ToolCalls, "call", elsewhere)
+        error = entries(await here.made(("echo", {"n": 1}), ("echo", {"n": 2})))[0]["structuredContent"]["error"]
+        assert error["message"].startswith("continuation: this call waits at another node")
+        assert error["outcome"] == "unknown"
 
 
 async def test_calls_begin_in_their_order(autojump_clock: MockClock) -> None:
