@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -41,8 +41,13 @@ AT_REST = 0.1
 WORDS_ALONE = "search goes by words alone"
 
 
-def publish(tools: Iterable[Tool], directory: Path) -> dict[str, Any]:
-    """Write the tools of each server to a file; return the servers' entries in the configuration."""
+def publish(
+    tools: Iterable[Tool], directory: Path, answers: Mapping[str, Mapping[str, str]] | None = None
+) -> dict[str, Any]:
+    """Write the tools of each server to a file; return the servers' entries in the configuration.
+
+    `answers`: by server, what its tools answer.
+    """
     by_server: dict[str, dict[str, object]] = defaultdict(dict)
     for tool in tools:
         by_server[tool.server].setdefault(tool.name, definition(tool))
@@ -50,7 +55,12 @@ def publish(tools: Iterable[Tool], directory: Path) -> dict[str, Any]:
     for number, (name, listed) in enumerate(by_server.items()):
         path = directory / f"tools-{number}.json"
         path.write_bytes(msgspec.json.encode(list(listed.values())))
-        servers[name] = entry((sys.executable, str(STRICT_SERVER), name, str(path)))
+        command: tuple[str, ...] = (sys.executable, str(STRICT_SERVER), name, str(path))
+        if answers and name in answers:
+            told = directory / f"answers-{number}.json"
+            told.write_bytes(msgspec.json.encode(answers[name]))
+            command = (*command, str(told))
+        servers[name] = entry(command)
     return servers
 
 

@@ -1,8 +1,9 @@
 """An MCP server that publishes given tools and holds each call against the tool's own schema. For `benchmarks.needs`.
 
-`python strict_server.py NAME TOOLS.json`: a JSON array of tool definitions. A call with valid arguments is answered
-with "ran NAME:tool"; any other is a result with `isError` that says what is wrong, as servers do that check for
-themselves, and shows no schema. A schema that is not valid holds nothing against a call. Speaks the legacy era
+`python strict_server.py NAME TOOLS.json [ANSWERS.json]`: a JSON array of tool definitions, and an object with the text
+that each tool answers. A call with valid arguments is answered with that text, or "ran NAME:tool" where there is none;
+any other is a result with `isError` that says what is wrong, as servers do that check for themselves, and shows no
+schema. A schema that is not valid holds nothing against a call. Speaks the legacy era
 (2025-11-25).
 """
 
@@ -10,25 +11,31 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 RAN = "ran "
 REFUSED = "Invalid arguments: "
 MAX_PROBLEMS = 5
 MAX_PROBLEM_CHARS = 200
+NO_ANSWERS: Mapping[str, str] = MappingProxyType({})
 
 
 def main() -> None:
     """Answer requests until the input ends."""
-    name, tools = sys.argv[1], json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
+    name, *files = sys.argv[1:]
+    tools, answers = [*(json.loads(Path(file).read_text(encoding="utf-8")) for file in files), {}][:2]
     for line in sys.stdin.buffer:
         message = json.loads(line)
         if "id" in message and "method" in message:
-            say({"id": message["id"], **answer(name, tools, message["method"], message.get("params", {}))})
+            say({"id": message["id"], **answer(name, tools, message["method"], message.get("params", {}), answers)})
 
 
-def answer(name: str, tools: list[dict[str, Any]], method: str, params: dict[str, Any]) -> dict[str, Any]:
+def answer(
+    name: str, tools: list[dict[str, Any]], method: str, params: dict[str, Any], answers: Mapping[str, str] = NO_ANSWERS
+) -> dict[str, Any]:
     """Return result or error for a request."""
     match method:
         case "initialize":
@@ -38,18 +45,20 @@ def answer(name: str, tools: list[dict[str, Any]], method: str, params: dict[str
         case "tools/list":
             return {"result": {"tools": tools}}
         case "tools/call":
-            return _called(name, tools, params)
+            return _called(name, tools, params, answers)
         case "ping":
             return {"result": {}}
     return {"error": {"code": -32601, "message": "Method not found"}}
 
 
-def _called(name: str, tools: list[dict[str, Any]], params: dict[str, Any]) -> dict[str, Any]:
+def _called(
+    name: str, tools: list[dict[str, Any]], params: dict[str, Any], answers: Mapping[str, str]
+) -> dict[str, Any]:
     tool = next((tool for tool in tools if tool["name"] == params["name"]), None)
     if tool is None:
         return {"error": {"code": -32602, "message": f"Unknown tool: {params['name']}"}}
     wrong = problems(tool["inputSchema"], params.get("arguments", {}))
-    text = f"{REFUSED}{'; '.join(wrong)}" if wrong else f"{RAN}{name}:{tool['name']}"
+    text = f"{REFUSED}{'; '.join(wrong)}" if wrong else answers.get(tool["name"], f"{RAN}{name}:{tool['name']}")
     return {"result": {"content": [{"type": "text", "text": text}], "isError": bool(wrong)}}
 
 
