@@ -129,6 +129,22 @@ def _unwritable(path: Path, error: OSError) -> ConfigError:
     return ConfigError(f"the file cannot be written: {reason}", path=str(path), hint="check permissions")
 
 
+def _claim(path: Path, draft: Path) -> None:
+    """Move a file to a name that nothing has. Raises `FileExistsError` if something does.
+
+    On a file system without hard links (FAT, some shares) an empty file holds the name for a moment.
+    """
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        raise
+    except OSError:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
+        draft.replace(path)
+    else:
+        draft.unlink()
+
+
 def write_atomically(path: Path, content: bytes, like: os.stat_result | None = None, *, is_new: bool = False) -> None:
     """Write a whole file with mode and owner of `like`, for its owner alone without one. Raises `OSError`.
 
@@ -146,8 +162,7 @@ def write_atomically(path: Path, content: bytes, like: os.stat_result | None = N
                 os.fchmod(fd, stat.S_IMODE(like.st_mode))
             os.fsync(fd)
         if is_new:
-            path.hardlink_to(draft)
-            draft.unlink()
+            _claim(path, draft)
         else:
             draft.replace(path)
     except BaseException:

@@ -34,7 +34,16 @@ def test_a_file_is_replaced_with_its_mode_and_its_last_content_is_kept(tmp_path:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["f.json", "f.json.mcpvisor.bak"]
 
 
-def test_no_copy_of_somebodys_file_is_ever_overwritten_and_none_is_made_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_no_copy_of_somebodys_file_is_ever_overwritten_and_none_is_made_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    if not links:  # as on FAT
+
+        def refuse(path: Path, target: Path) -> None:
+            raise FileExistsError if path.exists() else PermissionError
+
+        monkeypatch.setattr(Path, "hardlink_to", refuse)
     file = tmp_path / "f.json"
     file.write_text("first")
     texts = ["first", "second", "third", "second", "fourth"]
@@ -43,6 +52,7 @@ def test_no_copy_of_somebodys_file_is_ever_overwritten_and_none_is_made_twice(tm
     assert [copy.name for copy in copies if copy is not None] == names
     assert [copy.read_text() for copy in copies_of(file)] == ["third", "second", "first"]
     assert all(mode(copy) == 0o600 for copy in copies_of(file))
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
