@@ -28,7 +28,7 @@ from supervisor.service.fitting.relay import WHOLE, not_found, with_text
 from supervisor.service.results.cutting import cut, size_of
 from supervisor.service.results.long_text import LongText
 from supervisor.service.results.paths import Path
-from supervisor.service.results.picks import pick, with_note
+from supervisor.service.results.picks import pick, selectors, with_note
 from supervisor.service.results.reading import SCHEME, ResultPart, answer, read_address
 from supervisor.service.results.sharing import BudgetShare
 
@@ -109,7 +109,7 @@ class KeptResults:
         only if it is large.
         """
         cost = len(body) // CUT_COST
-        picked = await self._bench.run(cost, pick, body, wanted)
+        picked = await self._bench.run(cost * max(1, selectors(wanted)), pick, body, wanted)
         budget, told = self._budget(server, tool, meta), picked.told
         if picked.whole is not None and budget is not None:
             kept = await self._bench.run(cost, picked.whole.long_text)

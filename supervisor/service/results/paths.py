@@ -15,7 +15,9 @@ from typing import Any, Final
 import msgspec
 
 MAX_NODES: Final = 10_000
-MAX_STEPS: Final = 64
+MAX_SELECTORS: Final = 64
+"""Of all steps of a path."""
+MAX_CHARS: Final = 4096
 _OPEN: Final = re.compile(r"\.?\[\s*")
 _SELECTOR: Final = re.compile(
     r"""(?: (?P<all>\*)
@@ -47,6 +49,10 @@ class Path(msgspec.Struct, frozen=True):
     pointer: bool = False
 
     @property
+    def selectors(self) -> int:
+        return sum(map(len, self.steps))
+
+    @property
     def is_singular(self) -> bool:
         return not self.has_choices and not any(isinstance(step[0], slice) for step in self.steps)
 
@@ -58,6 +64,8 @@ class Path(msgspec.Struct, frozen=True):
 
 def read(text: str) -> Path:
     """Raises `BadPath`."""
+    if len(text) > MAX_CHARS:
+        raise BadPath(f"the path has {len(text)} characters, {MAX_CHARS} are the most")
     text = text.strip()
     if text.startswith("/"):
         parts = [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]
@@ -91,14 +99,16 @@ def find(value: Any, path: Path) -> list[tuple[Place, Any]]:
             raise BadPath(f"nothing is at {_spell(step)} of {shown}: {_what_is(value)}")
         if len(nodes) > MAX_NODES:
             raise BadPath(f"the path selects over {MAX_NODES} values; use a range, as in [0:10]")
+        if len(step) > 1:  # a place that it names twice is there once, else steps would multiply what there is
+            nodes = [*dict(nodes).items()]
         value = nodes[0][1]
         shown += _spell(step)
     return nodes
 
 
 def _few(steps: list[Step]) -> tuple[Step, ...]:
-    if len(steps) > MAX_STEPS:
-        raise BadPath(f"the path has {len(steps)} steps, {MAX_STEPS} are the most")
+    if (there := sum(map(len, steps))) > MAX_SELECTORS:
+        raise BadPath(f"the path has {there} names and places, {MAX_SELECTORS} are the most")
     return tuple(steps)
 
 
@@ -124,10 +134,10 @@ def _selector(match: re.Match[str]) -> Selector:
 
 
 def _all_below(nodes: list[tuple[Place, Any]], step: Step, pointer: bool) -> Iterator[tuple[Place, Any]]:
-    """Yield what a step selects, each place once: else steps that name one twice would multiply what there is."""
     for place, node in nodes:
-        for key in dict.fromkeys(key for selector in step for key in _keys(node, selector, pointer)):
-            yield (*place, key), node[key]
+        for selector in step:
+            for key in _keys(node, selector, pointer):
+                yield (*place, key), node[key]
 
 
 def _keys(node: Any, selector: Selector, pointer: bool) -> Any:

@@ -27,6 +27,10 @@ from supervisor.service.results.long_text import is_light, tokens_of, unquote
 from supervisor.service.results.paths import Path, Place
 
 MAX_PATHS: Final = 20
+MAX_SELECTORS: Final = 128
+"""Of all paths: each may look at as many values as a path selects."""
+MAX_BYTES: Final = 16_384
+"""Of the paths, as they were written."""
 META_KEY: Final = "mcpvisor/picked"
 """In `_meta` of what was picked: how many bytes that has, and how many the result had."""
 _APART: Final = re.compile(r"\s*,\s*(?=\$)")
@@ -50,6 +54,8 @@ class Picked(msgspec.Struct, frozen=True, eq=False):
 
 def read_picks(raw: msgspec.Raw) -> tuple[Path, ...]:
     """Read the paths of a call; none for nothing. Raises `InvalidArguments`."""
+    if len(raw) > MAX_BYTES:
+        raise InvalidArguments(f"'pick' has {len(raw)} bytes, {MAX_BYTES} are the most; nothing was called")
     value = plain(raw) if bytes(raw) else None
     if isinstance(value, str) and value.lstrip()[:1] == "[" and isinstance(listed := _listed(value), list):
         value = listed
@@ -61,9 +67,18 @@ def read_picks(raw: msgspec.Raw) -> tuple[Path, ...]:
         text = f"'pick' has {len(parts)} paths, {MAX_PATHS} are the most; $.items[*]['a','b'] has several names"
         raise InvalidArguments(text)
     try:
-        return tuple(map(paths.read, parts))
+        wanted = tuple(map(paths.read, parts))
     except paths.BadPath as error:
         raise InvalidArguments(f"'pick': {error}; nothing was called") from None
+    if (there := selectors(wanted)) > MAX_SELECTORS:
+        text = f"'pick' has {there} names and places, {MAX_SELECTORS} are the most; nothing was called"
+        raise InvalidArguments(text)
+    return wanted
+
+
+def selectors(wanted: Sequence[Path]) -> int:
+    """Return how many there are in all paths: by so much more than to be read once a result costs."""
+    return sum(path.selectors for path in wanted)
 
 
 def _listed(text: str) -> Any:
@@ -220,5 +235,7 @@ def _left_out(value: Any, tree: Tree) -> Iterator[str]:
             levels.setdefault(where, _Level()).add(each, taken)
             inner = isinstance(each, list)
             below += [(f"{where}[*]" if inner else f"{where}.{key}", each[key], taken[key]) for key in taken]
-        yield from (f"of {where[:_COMPARED]} {said}" for where, level in levels.items() if (said := level.told()))
+        yield from (
+            f"of {escape(where[:_COMPARED])} {said}" for where, level in levels.items() if (said := level.told())
+        )
         nodes = below

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.service.results.cutting import MAX_CHARS, shape
-from supervisor.service.results.paths import MAX_NODES, MAX_STEPS, BadPath, read, select
+from supervisor.service.results.paths import MAX_CHARS as MAX_PATH_CHARS
+from supervisor.service.results.paths import MAX_NODES, MAX_SELECTORS, BadPath, read, select
 
 VALUE = {"items": [{"id": 1, "name": "a"}, {"id": 2}], "odd 'name'": {"x.y": True}, "a/b": {"~": 0}, "": 5}
 VALUES = st.recursive(
@@ -68,8 +69,10 @@ def test_a_path_selects(path: str, expected: Any) -> None:
         ("$.items[0", "not understood from '[0' on"),
         ("$.items[::0]", "nothing is at [::0]"),
         ("$.items[0,1].x", "nothing is at ['x'] of $['items'][0,1]"),
-        ("$" + ".a" * (MAX_STEPS + 1), "65 steps, 64 are the most"),
-        ("/a" * 65, "65 steps"),
+        ("$" + ".a" * (MAX_SELECTORS + 1), "65 names and places, 64 are the most"),
+        ("/a" * 65, "65 names"),
+        (f"$.items[{'*,' * MAX_SELECTORS}*]", "66 names"),
+        (f"$['{'a' * MAX_PATH_CHARS}']", "4101 characters, 4096 are the most"),
         ("$.items[0][5:]", "nothing is at [5:] of $['items'][0]: that is an object with 'id', 'name'"),
     ],
 )
@@ -88,9 +91,9 @@ def test_an_empty_object_and_a_large_one_are_told_in_short() -> None:
 
 def test_a_place_that_is_named_again_and_again_is_there_once() -> None:
     deep: Any = 0
-    for _ in range(MAX_STEPS):
+    for _ in range(16):
         deep = [deep]
-    assert select(deep, read("$" + "[0,0,0,0]" * MAX_STEPS)) == [0]
+    assert select(deep, read("$" + "[0,0,0,0]" * 16)) == [0]
 
 
 def test_a_path_that_selects_too_much_is_refused() -> None:
@@ -98,6 +101,8 @@ def test_a_path_that_selects_too_much_is_refused() -> None:
     with pytest.raises(BadPath, match=f"over {MAX_NODES} values"):
         select(many, read("$[*][*]"))
     assert len(select(many, read("$[0:10][*]"))) == 2000
+    with pytest.raises(BadPath, match=f"over {MAX_NODES} values"):
+        select([0] * 1000, read(f"$[{'*,' * 10}*]"))
 
 
 def places(value: Any, at: str = "$") -> Iterator[tuple[str, Any]]:

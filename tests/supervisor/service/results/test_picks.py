@@ -11,7 +11,7 @@ from hypothesis import given
 
 from actors.errors import InvalidArguments
 from supervisor.service.results.paths import MAX_NODES
-from supervisor.service.results.picks import MAX_PATHS, META_KEY, Picked, pick, read_picks, with_note
+from supervisor.service.results.picks import MAX_BYTES, MAX_PATHS, META_KEY, Picked, pick, read_picks, with_note
 from tests.supervisor.service.results.test_paths import VALUES, places
 
 ROWS: dict[str, Any] = {
@@ -85,6 +85,11 @@ def test_many_names_are_counted_and_none_can_hide() -> None:
     _, made = picked(result(json.dumps({"\u200bx": 0, **names})), "$.n29")
     assert "of $ \\u200bx, n0" in made.told
     assert "and 22 more" in made.told
+
+
+def test_names_on_the_way_are_shown_as_what_they_are() -> None:
+    _, made = picked(result(json.dumps({"a\n\x1b]": {"b": 1, "c": 2}})), "$['a\n\x1b]'].b")
+    assert "of $.a\\n\\u001b] c" in made.told
 
 
 def test_nothing_is_told_where_nothing_was_left_out() -> None:
@@ -183,7 +188,10 @@ def test_paths_are_read_as_models_write_them(written: Any, paths: int) -> None:
         ({"id": True}, "a list of JSON paths"),
         ([1], "a list of JSON paths"),
         ([f"$.a{number}" for number in range(MAX_PATHS + 1)], "21 paths, 20 are the most"),
-        (["$" + ".a" * 65], "65 steps"),
+        (["$" + ".a" * 65], "65 names"),
+        ([f"$[{number},{'*,' * 40}*]" for number in range(4)], "168 names and places, 128 are the most"),
+        (["x" * MAX_BYTES], f"bytes, {MAX_BYTES} are the most"),
+        ("x" * MAX_BYTES, f"bytes, {MAX_BYTES} are the most"),
     ],
 )
 def test_other_paths_are_refused(written: Any, told: str) -> None:
