@@ -122,7 +122,7 @@ class Forwarder:
         if not result.lost:
             return body
         told = state_told_to_model if request.by_result else state_told_in_meta
-        return await self._bench.run(len(body) // FITTED_COST, told, body, request.server, result.lost)
+        return await self._bench.finish(len(body) // FITTED_COST, told, body, request.server, result.lost)
 
     def _tell_error(self, exchange: Exchange, message: CallServer, seconds: float, error: BaseException) -> None:
         """Tell of a request that ended with an error, if its server may have heard of it."""
@@ -192,7 +192,7 @@ class Forwarder:
     async def _error_result(self, client: Client, request: ServerRequest, refused: RemoteError) -> Result:
         """Return an error of a server as the result that its client takes it for. Raises it where that is an error."""
         written, hide = request.written, self._launches.mask(request.server, client.principal)
-        error = await self._bench.run(len(refused.error.data), mask_error, refused, hide)
+        error = await self._bench.finish(len(refused.error.data), mask_error, refused, hide)
         if written is not None and passes(error.error, client.era, written, client.capabilities):
             raise RemoteError(error.error, request.server)
         failed = as_tool_result(error, request.method)
@@ -212,7 +212,7 @@ class Forwarder:
         try:
             if small or (cost := fitting_cost(result.body, shown)) <= SMALL_BYTES:
                 return fit_result(fit(result, era, server), shown)
-            return await self._bench.run(cost, lambda: fit_result(fit(result, era, server), shown))
+            return await self._bench.finish(cost, lambda: fit_result(fit(result, era, server), shown))
         except json.UnreadableJson:
             text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
             raise ProtocolViolation(text, server=server, outcome="completed") from None

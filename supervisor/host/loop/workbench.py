@@ -5,7 +5,8 @@
   for both. The loop gets the lock back within a switch interval, or at the end of a single call into C; so whoever
   hands work in keeps each such call short.
 - A bench for work that is mostly in C, without the lock, takes several pieces at a time.
-- So many may wait for their turn; more are refused.
+- So many may wait for their turn; more are refused. What an answer still needs that is there waits however many do: a
+  call that was made must not end as one that was refused, or it would be made again.
 """
 
 from __future__ import annotations
@@ -51,6 +52,21 @@ class Workbench:
             if is_want(error):
                 raise TooManyCalls("busy: the system has no room for large requests; retry shortly") from None
             raise
+
+    async def finish(self, size: int, work: Callable[[*Ts], T], *arguments: *Ts) -> T:
+        """Return what `work` returns for `size` bytes of an answer, or raise what it raises; nothing is refused.
+
+        What waits is there already, and as much of it as there may be calls. It is done here if no thread is to be had.
+        A checkpoint only if the work is large.
+        """
+        if size <= SMALL_BYTES:
+            return work(*arguments)
+        try:
+            return await trio.to_thread.run_sync(work, *arguments, limiter=self._turns)
+        except (OSError, RuntimeError, MemoryError) as error:
+            if not is_want(error):
+                raise
+            return work(*arguments)
 
 
 async def beside(work: Callable[[], T]) -> T:

@@ -232,7 +232,7 @@ class RoundTrips:
 
     async def _incomplete(self, result: Result) -> bool:
         size = len(result.body) // _SKIMMED_COST
-        return result.era == "modern" and await self._bench.run(size, input_required.is_incomplete, result.body)
+        return result.era == "modern" and await self._bench.finish(size, input_required.is_incomplete, result.body)
 
     async def _relay_questions(self, exchange: Exchange, result: Result, server: str) -> bytes:
         """Return what a modern server asks as its modern client gets it: as it is, where the client knows who asks.
@@ -245,17 +245,17 @@ class RoundTrips:
         if not exchange.asked_by:
             return bytes(result.body)
         cost = len(result.body) // _READ_COST
-        return await self._bench.run(cost, label_result, exchange.asked_by, bytes(result.body), required.requests)
+        return await self._bench.finish(cost, label_result, exchange.asked_by, bytes(result.body), required.requests)
 
     async def _read(self, result: Result, server: str) -> InputRequired:
         try:
-            return await self._bench.run(len(result.body) // _READ_COST, input_required.read, result.body)
+            return await self._bench.finish(len(result.body) // _READ_COST, input_required.read, result.body)
         except ProtocolViolation as error:
             raise ProtocolViolation(f"server {server!r} {error.message}", server=server, outcome="unknown") from None
 
     async def _digest(self, message: CallServer) -> bytes:
         cost = len(message.members) // _DIGEST_COST
-        return await self._bench.run(cost, digest_of, message.server, message.method, message.members)
+        return await self._bench.finish(cost, digest_of, message.server, message.method, message.members)
 
     # Legacy clients of modern servers -------------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ class MetaCalls:
         """Return the result that tells a model what was asked, whose client cannot be asked in any other way."""
         cost = sum(len(each.request.params) for each in asked.questions.values())
         about = (asked.server, asked.questions, asked.state, asked.expires_s, asked.plugin, asked.confirms)
-        return await self._bench.run(cost, questions.question_result, *about, exchange.called)
+        return await self._bench.finish(cost, questions.question_result, *about, exchange.called)
 
     async def _make(self, exchange: Exchange, wanted: Execute, share: BudgetShare | None, meta: msgspec.Raw) -> bytes:
         """Call a tool, whose server may ask by a result."""

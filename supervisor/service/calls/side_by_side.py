@@ -112,10 +112,10 @@ async def side_by_side(
             nursery.start_soon(perform, place, wanted)
             await trio.lowlevel.checkpoint()  # so each has begun before the next: one server gets them in their order
     made = [outcomes[place] for place in range(len(asked.calls))]
-    parts = [await bench.run(len(each.body) // JOINED_COST, part_of, each) for each in made]
+    parts = [await bench.finish(len(each.body) // JOINED_COST, part_of, each) for each in made]
     exchange.failed = has_failed(parts)
     size = sum(len(each.body) for each in made)
-    return await bench.run(size // JOINED_COST, together, parts, asked.order, head)
+    return await bench.finish(size // JOINED_COST, together, parts, asked.order, head)
 
 
 def _part(exchange: Exchange, place: int, progress: JointProgress) -> CallExchange:

@@ -128,7 +128,7 @@ class ToolCalls:
         if approved.remark:
             cost = len(body) // REMARKED_COST
             alone = exchange.called == EXECUTE and exchange.client.name in MODEL_READS_STRUCTURED
-            body = await self.bench.run(cost, with_remark, body, approved.remark, approved.anyway, alone)
+            body = await self.bench.finish(cost, with_remark, body, approved.remark, approved.anyway, alone)
         return body
 
 

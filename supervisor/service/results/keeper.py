@@ -83,11 +83,11 @@ class KeptResults:
         if share is not None:
             size = len(body)
             if size > COUNTED_FROM:
-                size = await self._bench.run(size // CUT_COST, size_of, body)
+                size = await self._bench.finish(size // CUT_COST, size_of, body)
             room = await share.take(size, budget)
         if len(body) <= room:  # no token is empty
             return body, 0
-        taken = await self._bench.run(len(body) // CUT_COST, cut, body, room)
+        taken = await self._bench.finish(len(body) // CUT_COST, cut, body, room)
         if taken is None or (id_ := self._keep(exchange, taken.long_text, budget)) is None:
             return body, 0
         return taken.result(id_, self._deployment.value.settings.result_kept_s)
@@ -109,15 +109,15 @@ class KeptResults:
         only if it is large.
         """
         cost = len(body) // CUT_COST
-        picked = await self._bench.run(cost * max(1, selectors(wanted)), pick, body, wanted)
+        picked = await self._bench.finish(cost * max(1, selectors(wanted)), pick, body, wanted)
         budget, told = self._budget(server, tool, meta), picked.told
         if picked.whole is not None and budget is not None:
-            kept = await self._bench.run(cost, picked.whole.long_text)
+            kept = await self._bench.finish(cost, picked.whole.long_text)
             if (id_ := self._keep(exchange, kept, budget)) is not None:
                 told += f" All of it: read_mcp_resource, uri: {SCHEME}{id_}"
         made, spared = await self.shorten(exchange, server, tool, meta, picked.body, share=share)
         if told:
-            made = await self._bench.run(len(made) // CUT_COST, _told, made, f"[{told}]")
+            made = await self._bench.finish(len(made) // CUT_COST, _told, made, f"[{told}]")
         return made, picked.tokens + spared
 
     def _budget(self, server: str, tool: str, meta: msgspec.Raw) -> int | None:

@@ -42,13 +42,16 @@ async def test_a_bench_may_take_several_large_pieces_at_once() -> None:
     assert sorted(done) == [0, 1]
 
 
-async def test_too_much_large_work_is_refused_and_small_work_goes_on() -> None:
+async def test_too_much_large_work_is_refused_and_small_work_and_answers_go_on() -> None:
     bench = Workbench(max_waiting=2)
     released = threading.Event()
     done: list[bool] = []
 
     async def large() -> None:
         done.append(await bench.run(SMALL_BYTES + 1, released.wait, 10))
+
+    async def answered() -> None:
+        done.append(await bench.finish(SMALL_BYTES + 1, released.wait, 10))
 
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
@@ -58,8 +61,10 @@ async def test_too_much_large_work_is_refused_and_small_work_goes_on() -> None:
             with pytest.raises(TooManyCalls, match="busy"):
                 await large()
             assert await bench.run(1, len, "abc") == 3
+            nursery.start_soon(answered)
+            await wait_all_tasks_blocked()
             released.set()
-    assert done == [True] * 3
+    assert done == [True] * 4
 
 
 async def test_without_a_thread_large_work_is_refused_and_a_page_is_made_all_the_same(
@@ -72,4 +77,5 @@ async def test_without_a_thread_large_work_is_refused_and_a_page_is_made_all_the
     monkeypatch.setattr(trio.to_thread, "run_sync", no_thread)
     with pytest.raises(TooManyCalls, match="no room"):
         await Workbench().run(SMALL_BYTES + 1, len, "abc")
+    assert await Workbench().finish(SMALL_BYTES + 1, len, "abc") == 3
     assert await beside(lambda: 3) == 3

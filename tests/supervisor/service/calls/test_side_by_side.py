@@ -282,6 +282,26 @@ async def test_results_share_one_budget_and_what_was_cut_is_read_on() -> None:
         assert sorted(record.tokens_saved > 0 for record in here.records) == [False, True, True, True]
 
 
+@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize("beside", [{}, {"pick": ["$.text"]}])
+async def test_a_call_that_was_made_has_its_result_however_much_waits_to_be_read(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, calls: int, beside: dict[str, Any]
+) -> None:
+    async with rig() as here, trio.open_nursery() as nursery:
+
+        async def fill() -> None:
+            await trio.sleep(1)
+            monkeypatch.setattr(here.running.gateway.parts.bench, "_max_waiting", 0)
+
+        nursery.start_soon(fill)
+        large = {"s": 2, "text": "a long text " * 20_000}
+        asked = {"calls": [call("sleep", {**large, "n": number}, **beside) for number in range(calls)]}
+        result = (await here.execute(asked))["result"]
+        assert "isError" not in json.dumps(result)
+        assert here.called == ["sleep"] * calls
+        assert [record.outcome for record in here.records] == ["ok"] * calls
+
+
 async def test_what_a_client_sends_again_is_no_request_for_several(autojump_clock: MockClock) -> None:
     async with rig() as here:
         asked = {"calls": [call("echo", {"n": 1}), call("echo", {"n": 2})]}
