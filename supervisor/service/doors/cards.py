@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from supervisor.metatools.texts import clean
 from supervisor.service.doors.addresses import ALL_PATH, CARD, MCP_PATH, path_of
 
 CARD_TYPE: Final = "application/mcp-server-card+json"
@@ -153,8 +154,8 @@ def _remote(site: Site, of: Served) -> dict[str, Any]:
 
 
 def _line(text: str) -> str:
-    """Return a text on one line, at most so long as the schemas allow."""
-    line = " ".join(text.split())
+    """Return a text on one line without what cannot be seen, at most so long as the schemas allow."""
+    line = " ".join(clean(text).split())
     return line if len(line) <= MAX_TEXT_CHARS else line[: MAX_TEXT_CHARS - 1].rstrip() + "…"
 
 

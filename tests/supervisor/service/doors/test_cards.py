@@ -31,6 +31,8 @@ def test_whatever_a_server_says_its_card_and_its_row_fit_their_schemas(
         assert 3 <= len(document["name"]) <= 200
         assert 1 <= len(document["title"]) <= 100
         assert 1 <= len(document["description"]) <= 100
+        assert document["title"].isprintable()
+        assert document["description"].isprintable()
         assert 1 <= len(document["version"]) <= 255
         assert re.fullmatch(r"[A-Za-z0-9.+_-]+", document["version"])
         assert document["version"] != "latest"
@@ -61,6 +63,11 @@ def test_a_long_description_is_cut_and_stays_on_one_line() -> None:
     card = cards.card(HERE, served("a", "", "one\n two " + "x" * 200, ""))
     assert card["description"].startswith("one two xxx")
     assert (len(card["description"]), card["description"][-1]) == (100, "…")
+
+
+def test_what_cannot_be_seen_is_in_no_document() -> None:
+    card = cards.card(HERE, served("a", "ev\x1b[2Jil\u202e", "\x07\u200b", ""))
+    assert (card["title"], card["description"]) == ("evil", "The MCP server evil")
 
 
 def test_a_document_is_known_by_its_tag_alone() -> None:
