@@ -27,7 +27,8 @@ MAX_TOOLS: Final = 16
 MAX_TOOL_CHARS: Final = 256
 
 _entry: Final = msgspec.json.Decoder(Entry)
-_LEADS_OUT: Final = re.compile(r"/(?:\.{0,2})(?:/|$)")
+_LEADS_OUT: Final = re.compile(r"/\.{0,2}(?:/|$)|\\")
+"""A backslash leads out where the host of a skill keeps it as files, and that is what stands between directories."""
 _TOOL: Final = re.compile(r"([^\s,()]+)(?:\([^()]*\))?")
 """`Bash(git:*)` among `allowed-tools` is the tool `Bash`."""
 
@@ -80,7 +81,7 @@ def _check_files(uri: str, root: str, files: list[SkillResource]) -> None:
 
 
 def _check_uri(uri: str) -> None:
-    if len(uri) > MAX_URI_CHARS or not uri.isprintable():
+    if len(uri) > MAX_URI_CHARS or not unquote(uri).isprintable():
         raise UnusableSkill(f"a URI is over {MAX_URI_CHARS} characters or not printable")
 
 
