@@ -21,7 +21,6 @@ import msgspec
 from actors.errors import ConfigError
 from actors.installation import DISABLED, shown
 from actors.kit.paths import absolute
-from actors.launch import is_own as is_launch
 from supervisor.clients import doors
 from supervisor.clients.connecting import edits_to_connect, edits_to_undo, own_names, replaced, restore
 from supervisor.clients.documents import Edit, read_servers
@@ -36,6 +35,7 @@ from supervisor.config.clients.client import ClientProgram, Machine
 from supervisor.config.clients.facts import value_of
 from supervisor.config.clients.table import CLIENTS
 from supervisor.config.syntax.address import PORTS
+from supervisor.config.syntax.keys import name_fault
 from supervisor.daemon_client.client import DaemonClient, base_url
 from supervisor.daemon_client.requests import RequestRefused
 from supervisor.host.files import copies_of, read_if_there
@@ -193,7 +193,7 @@ async def _look(daemon: DaemonClient) -> Offered:
     return Offered(
         tools=status["totals"]["tools"],
         tokens=tokens["exposed_tokens"] if tokens["counted"] else None,
-        servers=tuple(sorted(name for name in names if not is_launch(name))),
+        servers=tuple(sorted(name for name in names if name_fault(name) is None)),  # and no launches
         meta_tokens=tokens["meta_tokens"],
         by_effect=by_effect,
     )
@@ -252,8 +252,8 @@ def _commands(client: ClientProgram, entries: Entries) -> str:
     if not client.command:
         return ""
     quotes = "'" in client.command  # by itself
-    urls = {name: url if quotes else shlex.quote(url) for name, url in entries.urls.items()}
-    return " && ".join(client.command.format(name=name, url=url) for name, url in urls.items())
+    shown = str if quotes else shlex.quote
+    return " && ".join(client.command.format(name=shown(name), url=shown(url)) for name, url in entries.urls.items())
 
 
 def _program(url: str) -> list[str]:

@@ -332,7 +332,7 @@ def test_an_entry_for_each_server_is_called_as_the_server_and_kept_up_to_date(
 
 @pytest.mark.parametrize("at_door", [{"result": {"tools": []}}, {"error": {"code": -32602, "message": "no door"}}])
 async def test_what_a_daemon_has_is_what_it_says_of_itself(at_door: dict[str, Any]) -> None:
-    names = ("time", "git", launch_name("git", "0" * 64))
+    names = ("time", "git", launch_name("git", "0" * 64), "x; reboot", "\x1b[2J")
     rows = [*({"server": name, "status": "online"} for name in names), {"server": "off", "status": None}]
     tokens = {"exposed_tokens": 700, "meta_tokens": 350, "counted": True}
     page = {"servers": rows, "totals": {"tools": 7}, "tokens": tokens}
@@ -368,12 +368,18 @@ def test_without_a_daemon_it_is_the_four_and_no_entries_for_servers(home: Path) 
 
 
 @pytest.mark.usefixtures("daemon")
-def test_the_own_command_of_a_client_is_for_a_shell_and_adds_each_entry(home: Path) -> None:
+def test_the_own_command_of_a_client_is_for_a_shell_and_adds_each_entry(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     added = "claude mcp add --transport http --scope user"
     assert f"{added} mcpvisor '{BY_EFFECT}'" in invoke("connect", "claude-code", "--yes").stderr
     at = "http://127.0.0.1:3001/mcp/servers"
     both = f"{added} git {at}/git && {added} time {at}/time"
     assert both in invoke("connect", "claude-code", "--door", "servers", "--yes").stderr
+    spaced = structs.replace(OFFERED, servers=("my git",))
+    monkeypatch.setattr("supervisor.commands.connect.ask", lambda *_, **__: spaced)
+    told = invoke("connect", "claude-code", "--door", "servers", "--yes").stderr
+    assert f"{added} 'my git' {at}/my%20git" in told
     VSCODE.write(home).write_text("{")
     written = f"""code --add-mcp '{{"name": "mcpvisor", "type": "http", "url": "{BY_EFFECT}"}}'"""
     assert written in invoke("connect", "vscode", "--door", "by-effect").stderr
