@@ -225,7 +225,7 @@ def main() -> int:
                 print(f"{application.title} is left out: npm cannot install {application.package}\n")
                 continue
             place = Path(directory) / application.program
-            print(table(*measured(application(command, place), Path(directory), arguments.rounds)), flush=True)
+            print(report(*measured(application(command, place), Path(directory), arguments.rounds)), flush=True)
     return 0
 
 
@@ -368,35 +368,17 @@ def revisions(port: int) -> dict[str, float]:
     return counts
 
 
-def table(title: str, seen: Mapping[str, Seen]) -> str:
-    """Return a client's rows as Markdown."""
-    heads = (
-        "door",
-        "shown",
-        "held back",
-        "tokens",
-        "turns",
-        "tokens then",
-        "three reads",
-        "one",
-        "rules",
-        "gets",
-        "revision",
-    )
-    lines = [f"{title}\n", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+def report(title: str, seen: Mapping[str, Seen]) -> str:
+    """Return what a client makes of each door as a list of Markdown."""
+    lines = [f"{title}\n"]
     for door, each in seen.items():
-        cells = [
-            *(door, str(each.shown), "yes" if each.held_back else "no", f"{each.first_tokens:,}", str(each.turns)),
-            *(
-                f"{each.last_tokens:,}",
-                f"{each.reads_s:.1f} s",
-                f"{each.read_s:.1f} s",
-                each.rules,
-                each.gets,
-                each.revision,
-            ),
+        held = "yes" if each.held_back else "no"
+        lines += [
+            f"- {door}",
+            f"  - shown {each.shown}; held back: {held}; gets {each.gets}; revision {each.revision}",
+            f"  - tokens {each.first_tokens:,}; turns {each.turns}; tokens then {each.last_tokens:,}",
+            f"  - three reads {each.reads_s:.1f} s, one {each.read_s:.1f} s; rules {each.rules}",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -46,8 +46,8 @@ async def test_what_cursor_has_is_served_and_cursor_is_connected(tmp_path: Path)
             assert "ours:grow" in await daemon.discover("*")
             told = await run("connect", "cursor", "--yes")
         assert json.loads(cursor.read_text()) == {
-            "mcpServers": {"mcpvisor": {"type": "http", "url": f"{daemon.url}/mcp"}}
-        }
+            "mcpServers": {"mcpvisor": {"type": "http", "url": f"{daemon.url}/mcp/all"}}
+        }, "it searches tools itself"
         assert "Cursor" in told
     finally:
         end(daemon)

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from supervisor.cli import cli
+from tests.supervisor.commands.test_cli import NOWHERE
 
 CONFIG = """{
   "mcpServers": {
@@ -30,6 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path / "elsewhere")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("MY_TOKEN", "correct-horse")
+    monkeypatch.setenv("MCPVISOR_URL", NOWHERE)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     return file
 
