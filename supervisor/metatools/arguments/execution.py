@@ -182,15 +182,28 @@ def _call_of_several(number: int, raw: msgspec.Raw) -> Execute:
 def _once_each(calls: list[Execute]) -> Asked:
     places: dict[Any, int] = {}
     order = tuple(places.setdefault(_meaning(call), len(places)) for call in calls)
-    return Asked(tuple(calls[order.index(place)] for place in range(len(places))), order)
+    same = [[call for call, at in zip(calls, order, strict=True) if at == place] for place in range(len(places))]
+    return Asked(tuple(map(_as_one, same)), order)
+
+
+def _as_one(same: list[Execute]) -> Execute:
+    """Return the call that several are; where they pick other parts of its result, it is not for less than all."""
+    first, *others = same
+    agreed = all(bytes(other.pick) == bytes(first.pick) for other in others)
+    return first if agreed else msgspec.structs.replace(first, pick=NO_RAW)
 
 
 def _meaning(call: Execute) -> tuple[Any, ...]:
-    """Return what makes a call the same as another one: its tool, and its arguments as JSON."""
+    """Return what makes a call the same as another one: its tool, and its arguments as JSON.
+
+    What it picks of the result is no matter of the call, unless it may be one of the arguments.
+    """
     goes_on = call.continuation
     known = (goes_on.state, bytes(goes_on.answers)) if goes_on is not None else ()
-    beside = (call.server, call.server_key, call.wrapper, call.pick_beside)
-    return call.tool_path, *beside, _canonical(call.arguments), bytes(call.pick), *known
+    whole = not call.server or call.server_key or ":" in call.tool_path
+    path = (call.tool_path, call.server) if whole else (f"{call.server}:{call.tool_path}", "")
+    pick = bytes(call.pick) if call.pick_beside else b""
+    return *path, call.server_key, call.wrapper, pick, _canonical(call.arguments), *known
 
 
 def _canonical(raw: msgspec.Raw) -> bytes:

@@ -80,7 +80,17 @@ def test_a_call_that_is_there_twice_is_made_once_and_keeps_its_places() -> None:
     other = [{**first, "arguments": {"n": "a", "k": [value]}} for value in (True, 1.0, "1")]
     assert len(asked_calls(raw({**first, "calls": other})).calls) == 4
     assert asked_calls(raw({**first, "calls": [first]})).calls == (execute(raw(first)),)
-    assert len(asked_calls(raw({**first, "calls": [{**first, "pick": ["$.a"]}]})).calls) == 2
+
+
+def test_a_call_is_made_once_whatever_is_picked_of_it_and_wherever_its_server_stands() -> None:
+    picked = {**A, "pick": ["$.a"]}
+    assert asked_calls(raw({**picked, "calls": [A]})).calls == (execute(raw(A)),)
+    assert asked_calls(raw({**A, "calls": [picked, B]})).order == (0, 0, 1)
+    assert asked_calls(raw({**picked, "calls": [picked]})).calls == (execute(raw(picked)),)
+    assert asked_calls(raw({**picked, "calls": [{**A, "pick": ["$.b"]}]})).calls == (execute(raw(A)),)
+    assert asked_calls(raw({**A, "calls": [{**A, "tool_path": "a", "server": "s"}]})).order == (0, 0)
+    flat = {"tool_path": "s:a", "n": "a"}
+    assert len(asked_calls(raw({"calls": [{**flat, "pick": "$.a"}, {**flat, "pick": "$.b"}]})).calls) == 2
 
 
 def test_each_may_go_on_with_an_earlier_call() -> None:
