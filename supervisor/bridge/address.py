@@ -50,8 +50,8 @@ class DoorAddress(msgspec.Struct, frozen=True):
 def read_address(text: str) -> DoorAddress:
     """Return the door at an address such as `host:port`, `ws://host/ws` or `http://host:port/mcp/servers/NAME`.
 
-    Without a path it is `/mcp`. Raises `ValueError` that says what is wrong; the address is not in it: it may hold a
-    secret.
+    Without a path it is `/mcp`; without a scheme it has a port, as a word alone is mostly meant as something else.
+    Raises `ValueError` that says what is wrong; the address is not in it: it may hold a secret.
     """
     text = text.strip()
     try:
@@ -66,6 +66,8 @@ def read_address(text: str) -> DoorAddress:
         raise ValueError("an address has no user name: the daemon knows none")
     if not parts.hostname:
         raise ValueError("an address has a host: http://127.0.0.1:3001/mcp")
+    if port is None and "://" not in text:
+        raise ValueError("an address is HOST:PORT, or begins with http://")
     path = parts.path.rstrip("/")
     path = "/mcp" if path in PAGES else path
     port = SCHEMES[scheme] if port is None else port

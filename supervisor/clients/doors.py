@@ -31,6 +31,7 @@ prints says where it would choose anew.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
@@ -47,6 +48,12 @@ ALL: Final = f"{MAIN}/all"
 SERVERS: Final = f"{MAIN}/servers/"
 EXECUTE: Final = "execute"
 BY_EFFECT: Final = "by-effect"
+PROFILE: Final = "profile"
+"""The parameter of an address that names a profile."""
+_PATH: Final = re.compile(
+    r"(?P<before>(?:/(?!mcp/)[^/]+)*?)(?:/mcp(?P<below>/all|/servers/[^/]+)?|(?P<personal>/i/[^/]+/mcp))/?"
+)
+"""Of a door; before it whatever a proxy has there."""
 WORDS: Final[dict[Door, str]] = {
     "four": f"the four tools at {MAIN}",
     "by-effect": f"the five tools at {MAIN}?{EXECUTE}={BY_EFFECT}",
@@ -115,6 +122,42 @@ def _meta_tools(facts: Facts, offered: Offered, reason: str) -> Choice:
 def stays_loaded(facts: Facts) -> bool:
     """Say whether our tools reach the model of a client that searches itself, without a search."""
     return facts.keeps_loaded is not None or value_of(facts.heeds_hint) is True
+
+
+class DoorPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A door at an address: `url` without what says how tools are run there, which is in `door`.
+
+    `base`: what it begins with, up to the daemon. `door` is None where the address leaves the choice: the first one.
+    """
+
+    url: str
+    base: str
+    door: Door | None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether any other door is below it."""
+        return self.door in (None, "by-effect")
+
+
+def read_door(url: str) -> DoorPlace:
+    """Return the door at an address with a path. Raises `ValueError`, that says which there are, if it is none."""
+    parts = urlsplit(url)
+    path = _PATH.fullmatch(parts.path)
+    if path is None:
+        raise ValueError(
+            f"there is no door at {parts.path or '/'}: there are {MAIN}, {ALL} and {SERVERS}NAME; the address of a "
+            "daemon is scheme, host and port"
+        )
+    members = [member for member in parts.query.split("&") if member]
+    said = [value for name, value in parse_qsl(parts.query) if name == EXECUTE]
+    kept = [member for member in members if member.partition("=")[0] != EXECUTE]
+    place = urlunsplit(parts._replace(path=parts.path.rstrip("/"), query="&".join(kept), fragment=""))
+    is_first = not (path["below"] or path["personal"])
+    if said and (not is_first or {*said} != {BY_EFFECT}):
+        raise ValueError(f"what {EXECUTE} says there means nothing: there is {MAIN}?{EXECUTE}={BY_EFFECT}")
+    base = urlunsplit((parts.scheme, parts.netloc, path["before"], "", ""))
+    return DoorPlace(url=place, base=base, door=("by-effect" if said else None) if is_first else door_at(place))
 
 
 def address(url: str, door: Door, server: str = "") -> str:

@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from supervisor.bridge.address import DEFAULT_URL as DEFAULT_URL
+from supervisor.bridge.address import read_address
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
 from supervisor.daemon_client.client import DaemonClient, connect
@@ -34,11 +35,22 @@ PIPE_WIDTH = 10_000
 _SPAN = re.compile(r"([1-9][0-9]{0,5})([mhdy])")
 _SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 
+
+def _address(_: click.Context, __: click.Parameter, url: str) -> str:
+    """Return the address as it was given. Raises `BadParameter` for what is none."""
+    try:
+        read_address(url)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return url
+
+
 url_option = click.option(
     "--url",
     envvar="MCPVISOR_URL",
     default=DEFAULT_URL,
     metavar="URL",
+    callback=_address,
     help="Address of the daemon, with or without /mcp; also MCPVISOR_URL.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")

@@ -11,9 +11,10 @@ import re
 import shlex
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import click
 import msgspec
@@ -21,10 +22,11 @@ import msgspec
 from actors.errors import ConfigError
 from actors.installation import DISABLED, shown
 from actors.kit.paths import absolute
+from supervisor.bridge.address import read_address
 from supervisor.clients import doors
 from supervisor.clients.connecting import edits_to_connect, edits_to_undo, own_names, replaced, restore
 from supervisor.clients.documents import Edit, read_servers
-from supervisor.clients.doors import Door, Offered, door_at, door_of
+from supervisor.clients.doors import Door, DoorPlace, Offered, door_of, read_door
 from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
 from supervisor.clients.own import PROGRAM, STDIO, own_entry
 from supervisor.clients.secret_values import mask_entry
@@ -34,7 +36,6 @@ from supervisor.commands.outcomes import CommandFailed
 from supervisor.config.clients.client import ClientProgram, Machine
 from supervisor.config.clients.facts import value_of
 from supervisor.config.clients.table import CLIENTS
-from supervisor.config.syntax.address import PORTS
 from supervisor.config.syntax.keys import name_fault
 from supervisor.daemon_client.client import DaemonClient, base_url
 from supervisor.daemon_client.requests import RequestRefused
@@ -44,30 +45,22 @@ from supervisor.metatools.definitions import READ_ONLY
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-class DaemonPlace(msgspec.Struct, frozen=True, kw_only=True):
+class DaemonPlace(DoorPlace, frozen=True, kw_only=True):
     """Where we are: the address for clients, and `host:port`."""
 
-    url: str
     listen: str
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the address leaves the choice of the door to us."""
-        return urlsplit(self.url).path == doors.MAIN and door_at(self.url) == "four"
 
 
 def find_daemon(url: str) -> DaemonPlace:
     """Return where the daemon is for any address of it; that of a door is kept. Raises `UsageError`."""
-    door = url.strip() if "://" in url else f"http://{url.strip()}"
-    if not urlsplit(door).path.rstrip("/").startswith("/mcp/") and not urlsplit(door).query:
-        door = f"{base_url(url)}/mcp"
-    parts = urlsplit(door)
+    there, base = read_address(url), urlsplit(base_url(url))
+    path, _, query = there.target.partition("?")
+    path = path if base.path else doors.MAIN
     try:
-        port = parts.port or PORTS[parts.scheme]
-    except (KeyError, ValueError):
-        raise click.UsageError("--url is no address of a daemon") from None
-    host = parts.hostname or ""
-    return DaemonPlace(url=door, listen=f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        place = read_door(urlunsplit((base.scheme, base.netloc, path, query, "")))
+    except ValueError as error:
+        raise click.UsageError(f"--url: {plain(error).plain}") from None
+    return DaemonPlace(url=place.url, base=place.base, door=place.door, listen=there.authority)
 
 
 def this_machine() -> Machine:
@@ -115,7 +108,7 @@ def connect(
     if name is not None and not _NAME.fullmatch(name):
         raise click.UsageError("--name takes letters, digits, - and _")
     daemon, machine = find_daemon(url), this_machine()
-    if door is not None and not daemon.is_open:
+    if door is not None and not daemon.is_first:
         raise click.UsageError("--url names a door already: give the address without one, or leave out --door")
     if client is None:
         _list(machine, daemon, project=project)
@@ -156,9 +149,9 @@ class Entries(msgspec.Struct, frozen=True, kw_only=True):
 
 def _entries(client: ClientProgram, daemon: DaemonPlace, wanted: Door | None, name: str) -> Entries:
     """Choose a door, say so, and return what is written for it. Raises `CommandFailed` if that takes a daemon."""
-    door, urls = door_at(daemon.url), {name: daemon.url}
-    if daemon.is_open:
-        offered = _ask(daemon)
+    offered, wanted = _ask(daemon), wanted or daemon.door
+    door, urls = wanted or "four", {name: daemon.url}
+    if daemon.is_first:
         choice = doors.choose(client.facts, offered, wanted)
         say(f"{client.title} gets {choice}.")
         door, urls = choice.door, {name: doors.address(daemon.url, choice.door)}
@@ -174,15 +167,18 @@ def _entries(client: ClientProgram, daemon: DaemonPlace, wanted: Door | None, na
     return Entries(door=door, urls=urls, members=members, main=name)
 
 
-def _ask(daemon: DaemonPlace) -> Offered | None:
-    """Return what a daemon has; None if none runs there, or it does not tell us."""
+def _ask(place: DaemonPlace) -> Offered | None:
+    """Return what a daemon has; None if none runs there, or it does not tell us. Raises as `_look` does."""
     try:
-        return ask(daemon.url, _look, warns=False)
+        return ask(place.base, partial(_look, door=place.url.removeprefix(place.base)), warns=False)
     except CommandFailed:
         return None
 
 
-async def _look(daemon: DaemonClient) -> Offered:
+async def _look(daemon: DaemonClient, door: str) -> Offered:
+    """Return what a daemon has. Raises `UsageError` if it has no such `door`, a path and a query."""
+    if missing := await daemon.missing(door):
+        raise click.UsageError(f"--url: {plain(missing).plain}")
     status = await daemon.status()
     names = [row["server"] for row in status["servers"] if shown(row) != DISABLED]
     tokens = status["tokens"]
@@ -205,7 +201,7 @@ def _servers(file: ClientFile) -> dict[str, Any]:
 
 def _add(file: ClientFile, entries: Entries, daemon: DaemonPlace) -> FileChange | None:
     client, servers, listens = file.client, _servers(file), (daemon.listen,)
-    gone = replaced(servers, entries.members, listens, entries.door, entries.main) if daemon.is_open else []
+    gone = replaced(servers, entries.members, listens, entries.door, entries.main) if daemon.is_first else []
     edits = edits_to_connect(client, servers, entries.members, listens, gone)
     if not edits:
         say(f"{client.title} is connected already, in {file.path}.")

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from actors.errors import InvalidArguments, SpawnFailed
+from actors.errors import InvalidArguments, SpawnFailed, UnknownDoor
 from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.http.client.tls import context_for
@@ -85,6 +85,19 @@ class DaemonClient(DaemonRequests):
             return {tool["name"] for tool in answer["result"]["tools"]}
         except (KeyError, TypeError):
             raise DaemonUnreachable(self._url, NOT_OURS) from None
+
+    async def missing(self, door: str) -> str:
+        """Return why there is no such door, empty if there is. Raises `DaemonUnreachable`, `RequestRefused`."""
+        headers = {"content-type": "application/json", "accept": "application/json", VERSION: LATEST_LEGACY}
+        ping = encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        try:
+            self._object(await self._ask("POST", door, PAGE_TIMEOUT_S, headers, content=ping), "result")
+        except RequestRefused as error:
+            kind = error.data.get("type") if isinstance(error.data, dict) else None
+            if kind == UnknownDoor.kind or error.code == UnknownDoor.http_status:
+                return error.message
+            raise
+        return ""
 
     async def order(self, server: str, order: str, deadline_s: float) -> dict[str, Any]:
         path, given = f"/api/servers/{quote(server, safe='')}/{order}", {"deadline_s": deadline_s}

@@ -38,6 +38,7 @@ def test_what_follows_the_question_mark_is_sent_and_not_shown() -> None:
         ("http://me:hidden@127.0.0.1/mcp", "no user name"),
         ("http://:hidden@127.0.0.1/mcp", "no user name"),
         ("http://", "has a host"),
+        ("nonsense", "is HOST:PORT, or begins with http://"),
         ("http://127.0.0.1:hidden/", "the port a number"),
         ("http://127.0.0.1:99999/", "the port a number"),
         ("http://[::1/", "the host is"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from click import UsageError
 from click.testing import CliRunner, Result
 from msgspec import structs
 
@@ -241,6 +242,10 @@ def test_a_program_that_is_not_on_the_path_is_found_by_how_it_was_started(
         ("http://[::1]:4000/mcp/", "http://[::1]:4000/mcp"),
         ("http://localhost:4000/mcp/all", "http://localhost:4000/mcp/all"),
         ("http://localhost:4000/mcp?profile=work", "http://localhost:4000/mcp?profile=work"),
+        ("http://localhost:4000/ui/servers", "http://localhost:4000/mcp"),
+        ("ws://localhost:4000/mcp/servers/git/", "http://localhost:4000/mcp/servers/git"),
+        ("http://localhost:4000/proxy/mcp?execute=", "http://localhost:4000/proxy/mcp"),
+        ("http://localhost:4000/mcp?execute=by-effect", "http://localhost:4000/mcp?execute=by-effect"),
     ],
 )
 def test_the_daemon_may_be_elsewhere(home: Path, url: str, written: str) -> None:
@@ -338,14 +343,36 @@ async def test_what_a_daemon_has_is_what_it_says_of_itself(at_door: dict[str, An
     page = {"servers": rows, "totals": {"tools": 7}, "tokens": tokens}
 
     def respond(request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, json=page if request.url.path == "/api/status" else at_door)
+        is_ping = b'"ping"' in request.content
+        answer = {"result": {}} if is_ping else at_door
+        return httpx2.Response(200, json=page if request.url.path == "/api/status" else answer)
 
     client = DaemonClient(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), "http://daemon")
     there = Offered(tools=7, tokens=700, servers=("git", "time"), meta_tokens=350)
-    assert await _look(client) == there
+    assert await _look(client, "/mcp") == there
     tokens["counted"] = False
     at_door = {"result": {"tools": [{"name": "execute_read_only_mcp_tool"}]}}
-    assert await _look(client) == structs.replace(there, tokens=None, by_effect=True)
+    assert await _look(client, "/mcp") == structs.replace(there, tokens=None, by_effect=True)
+
+
+async def test_a_door_that_the_daemon_has_not_is_said_in_its_own_words() -> None:
+    error = {"code": -32600, "message": "no server 'tme' is configured; there are: time", "data": {"type": "not_found"}}
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        assert request.url.raw_path == b"/mcp/servers/tme?profile=work"
+        return httpx2.Response(404, json={"jsonrpc": "2.0", "id": None, "error": error})
+
+    client = DaemonClient(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), "http://daemon")
+    with pytest.raises(UsageError, match="there are: time"):
+        await _look(client, "/mcp/servers/tme?profile=work")
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_door_that_is_asked_for_takes_the_place_of_that_in_the_address(home: Path) -> None:
+    url = f"{BY_EFFECT}&profile=work"
+    for more, path in ((), "?profile=work&execute=by-effect"), (("--door", "all"), "/all?profile=work"):
+        invoke("connect", "cursor", "--url", url, *more, "--yes")
+        assert entries(home / ".cursor" / "mcp.json")["mcpvisor"]["url"] == f"http://127.0.0.1:3001/mcp{path}"
 
 
 @pytest.mark.usefixtures("daemon")
@@ -417,8 +444,13 @@ def test_the_list_says_where_another_door_would_be_chosen_now(home: Path, monkey
         (["cursro"], "did you mean cursor?"),
         (["qqqqqqqq"], "known are claude-code"),
         (["cursor", "--name", "a b"], "--name takes letters"),
-        (["cursor", "--url", "ftp://h"], "--url is no address"),
-        (["cursor", "--url", "http://h:x"], "--url is no address"),
+        (["cursor", "--url", "ftp://h"], "an address begins with http://"),
+        (["cursor", "--url", "http://h:x"], "the port a number"),
+        (["cursor", "--url", "nonsense"], "an address is HOST:PORT, or begins with http://"),
+        (["cursor", "--url", "http://h/foo"], "no door at /foo: there are /mcp, /mcp/all and /mcp/servers/NAME"),
+        (["cursor", "--url", "http://h/mcp/al"], "no door at /mcp/al"),
+        (["cursor", "--url", "http://h/mcp?execute=foo"], "there is /mcp?execute=by-effect"),
+        (["cursor", "--url", "http://h/mcp/all?execute=by-effect"], "there is /mcp?execute=by-effect"),
     ],
 )
 def test_what_is_misspelt_is_said(home: Path, arguments: list[str], words: str) -> None:
