@@ -18,6 +18,8 @@ import msgspec
 
 from actors.errors import ConfigError
 from actors.transport.redaction import HIDDEN, without_secrets
+from supervisor.clients.doors import is_like_ours
+from supervisor.clients.own import ADDRESSES
 from supervisor.clients.secret_values import mask_entry
 from supervisor.clients.toml_tables import headers, put_table, read_toml, remove_table
 from supervisor.config.clients.client import Format
@@ -36,11 +38,12 @@ _TOML_TOKEN = re.compile(
 )
 _REFERENCE = re.compile(r"""["'](?:[Bb]earer |[Bb]asic )?(?:\$\{(?:env:)?\w+\}|\$[A-Z_][A-Z0-9_]*|\{env:\w+\})["']""")
 """A value that only refers to a variable, in the spelling of any client: it is no secret."""
-_SHOWN: Final = frozenset({'"command"', '"type"'})
+_SHOWN: Final = frozenset({"command", "type"})
 """Keys whose values help to find one's way, and are no secrets."""
 _ARGS: Final = "args"
 _JSON_ARGS = re.compile(r'"args"\s*:\s*\[\s*\Z')
 _TOML_ARGS = re.compile(r"(?:\A|[\n{,])[ \t]*args[ \t]*=[ \t]*\[\s*\Z")
+_TOML_KEY = re.compile(r"""(?:\A|[\n{,])[ \t]*["']?([\w-]+)["']?[ \t]*=[ \t]*\Z""")
 _MAX_HEAD_CHARS: Final = 200
 _BRACKET = re.compile(r"[][{}]")
 
@@ -115,7 +118,14 @@ def hide_values(value: Any, key: str = "") -> Any:
         return mask_entry({_ARGS: value})[_ARGS] if plain else [hide_values(each) for each in value]
     if not isinstance(value, str):
         return value
-    return without_secrets(value) if json.dumps(key) in _SHOWN else HIDDEN
+    return _shown(key, value)
+
+
+def _shown(key: str, value: str) -> str:
+    """Return the text under a key as a change shows it: an address only if its path can have no secret."""
+    if key in _SHOWN:
+        return without_secrets(value)
+    return str(mask_entry({"url": value})["url"]) if key in ADDRESSES and is_like_ours(value) else HIDDEN
 
 
 def _apply(form: Format, text: str, changes: Iterable[tuple[Way, dict[str, Any] | None]], path: str) -> str:
@@ -133,15 +143,15 @@ def _mask(form: Format, text: str) -> str:
     if form == "toml":
         lines = [(begin, begin + len(text[begin:].partition("\n")[0])) for begin, _ in headers(text)]
         tokens = [*_TOML_TOKEN.finditer(text)]
-        known = _arguments(text, tokens, _TOML_ARGS, lambda written: tomllib.loads(f"v = {written}")["v"])
-        return _TOML_TOKEN.sub(lambda token: known.get(token.start()) or _mask_toml(token, lines), text)
+        known = _arguments(text, tokens, _TOML_ARGS, _read_toml_text)
+        return _TOML_TOKEN.sub(lambda token: known.get(token.start()) or _mask_toml(token, lines, text), text)
     parts: list[str] = []
     at, key = 0, ""
     tokens = [*_JSON_TOKEN.finditer(text)]
     known = _arguments(text, tokens, _JSON_ARGS, json.loads)
     for token in tokens:
         parts += [text[at : token.start()], known.get(token.start()) or _mask_json(token, key)]
-        at, key = token.end(), token[3] if token[4] else ""
+        at, key = token.end(), token[3][1:-1] if token[4] else ""
     return "".join([*parts, text[at:]])
 
 
@@ -175,12 +185,29 @@ def _mask_json(token: re.Match[str], key: str) -> str:
         return f"{token[3]}:"
     if _REFERENCE.fullmatch(token[0]):
         return token[0]
-    return without_secrets(token[0]) if key in _SHOWN else json.dumps(HIDDEN)
+    return _show_token(token[0], key, json.loads)
 
 
-def _mask_toml(token: re.Match[str], lines: list[tuple[int, int]]) -> str:
+def _mask_toml(token: re.Match[str], lines: list[tuple[int, int]], text: str) -> str:
     if token[1]:
         return "# ..."
     in_header = any(begin <= token.start() < end for begin, end in lines)
     is_open = in_header or token[2] or _REFERENCE.fullmatch(token[0])
-    return token[0] if is_open else json.dumps(HIDDEN)
+    if is_open:
+        return token[0]
+    key = _TOML_KEY.search(text[max(0, token.start() - _MAX_HEAD_CHARS) : token.start()])
+    return _show_token(token[0], key[1] if key else "", _read_toml_text)
+
+
+def _read_toml_text(written: str) -> Any:
+    return tomllib.loads(f"v = {written}")["v"]
+
+
+def _show_token(written: str, key: str, read: Callable[[str], Any]) -> str:
+    """Return a text of a file, as it is `written` there, as a change shows it."""
+    try:
+        own = read(written)
+    except ValueError:
+        return json.dumps(HIDDEN)
+    shown = _shown(key, own)
+    return written if shown == own else json.dumps(shown, ensure_ascii=False)

@@ -40,6 +40,7 @@ import msgspec
 
 from supervisor.clients.own import address_in, is_own
 from supervisor.config.clients.facts import Facts, value_of
+from supervisor.config.syntax.address import PORTS
 
 Door = Literal["four", "by-effect", "all", "servers"]
 
@@ -158,6 +159,16 @@ def read_door(url: str) -> DoorPlace:
         raise ValueError(f"what {EXECUTE} says there means nothing: there is {MAIN}?{EXECUTE}={BY_EFFECT}")
     base = urlunsplit((parts.scheme, parts.netloc, path["before"], "", ""))
     return DoorPlace(url=place, base=base, door=("by-effect" if said else None) if is_first else door_at(place))
+
+
+def is_like_ours(url: str) -> bool:
+    """Say whether an address has the path of a door of ours and nothing else, so that no secret is in it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    path = _PATH.fullmatch(parts.path)
+    return parts.scheme in PORTS and path is not None and not path["before"] and not parts.fragment
 
 
 def address(url: str, door: Door, server: str = "") -> str:

@@ -44,12 +44,13 @@ def is_own(members: object, listens: Collection[str]) -> bool:
 def address_in(members: object, listens: Collection[str]) -> str | None:
     """Return the address in an entry that leads to one of `host:port`, None if none does."""
     for key, text in _texts(members):
-        if any(leads_to(text, listen, doors_only=key not in _ADDRESSES) for listen in listens):
+        if any(leads_to(text, listen, doors_only=key not in ADDRESSES) for listen in listens):
             return text
     return None
 
 
-_ADDRESSES: Final = frozenset({"url", "serverUrl", "httpUrl", "uri"})
+ADDRESSES: Final = frozenset({"url", "serverUrl", "httpUrl", "uri"})
+"""Keys under which clients have the address of a server."""
 
 
 def _texts(members: object, key: str = "") -> Iterator[tuple[str, str]]:

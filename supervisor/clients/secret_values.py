@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from actors.transport.mask import Mask
 from actors.transport.redaction import HIDDEN, without_secrets
-from supervisor.clients.doors import BY_EFFECT, EXECUTE
+from supervisor.clients.doors import BY_EFFECT, EXECUTE, PROFILE
 from supervisor.config.syntax.expand import has_reference, pieces
 
 _NAMED: Final = ("env", "headers")
@@ -95,8 +95,9 @@ def _parts(url: object) -> list[str]:
 
 
 def _is_hidden(name: str, value: str) -> bool:
-    """Say whether the value of a parameter of an address is a secret; which door of ours it is, is none."""
-    return _is_secret(value) and (name, value) != (EXECUTE, BY_EFFECT)
+    """Say whether the value of a parameter of an address is a secret; which door or profile of ours it is, is none."""
+    is_ours = (name, value) == (EXECUTE, BY_EFFECT) or (name == PROFILE and without_secrets(value) == value)
+    return _is_secret(value) and not is_ours
 
 
 def _mask_url(url: str) -> str:
@@ -105,11 +106,15 @@ def _mask_url(url: str) -> str:
     except ValueError:
         return HIDDEN
     user, at, host = address.netloc.rpartition("@")
-    query = "&".join(
-        f"{quote(name)}={HIDDEN if _is_hidden(name, value) else value}" for name, value in parse_qsl(address.query)
-    )
+    query = "&".join(map(_mask_member, address.query.split("&")))
     netloc = f"{HIDDEN if _is_secret(user) else user}{at}{host}"
     return urlunsplit((address.scheme, netloc, address.path, query, address.fragment))
+
+
+def _mask_member(member: str) -> str:
+    """Return a member of a query as it stands there, with `***` for a value that is a secret."""
+    hidden = any(_is_hidden(name, value) for name, value in parse_qsl(member))
+    return f"{member.partition('=')[0]}={HIDDEN}" if hidden else member
 
 
 def _mask_rest(value: Any) -> Any:

@@ -98,6 +98,35 @@ def test_arguments_are_shown_but_for_what_gives_itself_away() -> None:
     assert "args = ['-y', \"pkg\", '--token', \"***\"]" in shown
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("command", "npx", "npx"),
+        ("command", "x sk-canary0123456789abcdef", "x ***"),
+        ("type", "http", "http"),
+        ("url", "http://127.0.0.1:3001/mcp/servers/git", "http://127.0.0.1:3001/mcp/servers/git"),
+        ("url", "https://h/mcp?profile=work&k=canary", "https://h/mcp?profile=work&k=***"),
+        ("serverUrl", "https://canary@h/mcp", "https://***@h/mcp"),
+        ("url", "https://h/canary/mcp", "***"),
+        ("url", "//canary@h/mcp", "***"),
+        ("url", "http://[canary", "***"),
+        ("url", "http://h/mcp#canary", "***"),
+        ("token", "canary", "***"),
+    ],
+)
+def test_a_value_is_shown_alike_in_every_format(key: str, value: str, shown: str) -> None:
+    gone = [Edit(where=("s", "a"))]
+    written: list[tuple[Format, str, str]] = [
+        ("json", json.dumps({"s": {"a": {key: value}}}, indent=1), f'-   "{key}": "{shown}"'),
+        ("toml", f'[s.a]\n{key} = "{value}"\n', f'-{key} = "{shown}"'),
+        ("toml", f"[s.b]\nx = {{ '{key}' = '{value}' }}\n[s.a]\n", f" x = {{ '{key}' = "),
+    ]
+    for form, text, line in written:
+        lines = list(describe_edits(form, text, gone, "f"))
+        assert [each for each in lines if each.startswith(line)]
+        assert "canary" not in "".join(lines)
+
+
 canaries = st.recursive(
     st.just("canary") | st.integers(),
     lambda below: st.lists(below, max_size=2) | st.dictionaries(keys, below, max_size=3),
@@ -115,7 +144,7 @@ def test_no_value_of_any_text_is_shown(layout: tuple[Any, str]) -> None:
 
 @given(st.sampled_from(HEADS), st.permutations(PIECES), st.integers(0, len(PIECES)))
 def test_no_value_of_any_toml_is_shown(head: str, pieces: list[str], count: int) -> None:
-    text = head + "".join(pieces[:count]).replace("x", "canary")
+    text = head + "".join(pieces[:count]).replace('command = "x"', 'other = "x"').replace("x", "canary")
     added = Edit(where=("mcp_servers", "us"), entry={"u": "v"}, shown={"u": "v"})
     names = read_servers("toml", text, ("mcp_servers",), "f")
     for edits in ([added], [Edit(where=("mcp_servers", name)) for name in names]):

@@ -59,6 +59,9 @@ def test_which_door_of_ours_an_address_is_is_no_secret() -> None:
     assert mask_entry({"url": f"{url}&k=canary"})["url"] == f"{url}&k=***"
     assert mask_entry({"url": url, "args": ["--url", url]}) == {"url": url, "args": ["--url", url]}
     assert secrets_of({"url": url}) == []
+    profile = "http://h/mcp?profile=my%20own&empty="
+    assert mask_entry({"url": f"{profile}&k=canary"})["url"] == f"{profile}&k=***"
+    assert secrets_of({"url": "http://h/?profile=sk-canary0123456789abcdef"}) == ["url (?profile)"]
     assert secrets_of({"url": "http://h/?execute=canary"}) == ["url (?execute)"]
 
 
