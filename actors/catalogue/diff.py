@@ -2,13 +2,14 @@
 
 That a tool has another name now is told by its definition alone, as a guess would be worse than nothing: one tool that
 went and one that came have it, and it says something (a description or parameters). More than `MAX_COMPARED_BYTES` of
-definitions that came or went at once are not compared: that takes its time on the loop.
+definitions that came or went at once are not compared: that takes its time.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
@@ -56,6 +57,36 @@ class Revisions(msgspec.Struct, frozen=True):
     tools: int = 0
     resources: int = 0
     prompts: int = 0
+
+
+class Compared:
+    """The tools of a server before and after a reading; what differs is found out once, by the thread that asks first.
+
+    Of that there are no `fields`.
+    """
+
+    def __init__(self, before: tuple[Tool, ...], after: tuple[Tool, ...]) -> None:
+        self._before, self._after = before, after
+
+    def of(self, before: tuple[Tool, ...], after: tuple[Tool, ...]) -> Compared:
+        """Return the comparison of these lists: this one, if it is of the same."""
+        return self if self._before is before and self._after is after else Compared(before, after)
+
+    @cached_property
+    def change(self) -> Change:
+        if self._before is self._after:
+            return Change()
+        # Definitions are compared where they are: copies of a long list would take 40 ms.
+        old, new = {tool.name: tool for tool in self._before}, {tool.name: tool for tool in self._after}
+        both = ((name, old[name], tool) for name, tool in new.items() if name in old)
+        return Change(
+            added=tuple(sorted(new.keys() - old.keys())),
+            removed=tuple(sorted(old.keys() - new.keys())),
+            changed=tuple(
+                sorted(name for name, was, now in both if was is not now and was.definition != now.definition)
+            ),
+            renamed=find_renames(self._before, self._after),
+        )
 
 
 def compare(before: Offer, after: Offer) -> OfferChange:

@@ -115,6 +115,24 @@ def judge(pins: Pins | None, tools: Iterable[Tool], trust: Trust, lookalikes: Co
     return Judged(known, {name: _reason(known, name, suspicious) for name in unknown})
 
 
+class Foreseen(msgspec.Struct, frozen=True, eq=False):
+    """What `judge` makes of a list, worked out beside the loop. It holds as long as it is still made of the same."""
+
+    pins: Pins | None
+    tools: tuple[Tool, ...]
+    trust: Trust
+    lookalikes: frozenset[str]
+    judged: Judged
+
+    @classmethod
+    def of(cls, pins: Pins | None, tools: tuple[Tool, ...], trust: Trust, lookalikes: frozenset[str]) -> Foreseen:
+        return cls(pins, tools, trust, lookalikes, judge(pins, tools, trust, lookalikes))
+
+    def holds(self, pins: Pins | None, tools: tuple[Tool, ...], trust: Trust, lookalikes: Collection[str]) -> bool:
+        same = self.pins is pins and self.tools is tools
+        return same and (self.trust, self.lookalikes) == (trust, frozenset(lookalikes))
+
+
 def judge_blindly(tools: Iterable[Tool]) -> Judged:
     """Return what becomes of tools while the pins could not be read: nothing is pinned."""
     return Judged(None, {tool.name: "unread" for tool in tools})

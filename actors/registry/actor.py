@@ -18,7 +18,7 @@ from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
-from actors.catalogue.trust import Standing
+from actors.catalogue.trust import Foreseen, Standing
 from actors.installation import DISABLED, installation_status
 from actors.instance_status import InstanceChanged
 from actors.kit import Actor, Conditions, Feed, Latest, Reply
@@ -91,7 +91,7 @@ class Registry(Actor[Message]):
         self.catalogue.set(first.with_entries(self._entries, first.index, changes)[0])
         self._memory = memory
         self._saver = OfferSaver(memory, clock)
-        self._reviews = Reviews(reviewer, self.address, self.start_soon)
+        self._reviews = Reviews(reviewer, self._pinning.foresee, self.address, self.start_soon)
         self._unsearched: set[str] = set(self._entries)
         self._embedding = embedding
         conditions = conditions or Conditions(clock)
@@ -115,7 +115,7 @@ class Registry(Actor[Message]):
             case ServerChanged():
                 self._on_changed(message)
             case ServerListed() | LaunchesRecalled() | AwaitShown() if self._reviews.take(message, reply):
-                pass  # it comes back when plugins have looked at what it is about
+                pass  # it comes back when what it is about was looked at
             case ServerListed(server=server, offer=own):
                 self._on_listed(server, own)
             case OfferReviewed():
@@ -203,7 +203,7 @@ class Registry(Actor[Message]):
         server, before = message.server, self._entries.get(message.server)
         listed = self._reviews.settle(message)
         if listed:
-            self._on_listed(server, message.own, message.changes)
+            self._on_listed(server, message.own, message.changes, message.foreseen)
         elif (
             listed is False
             and before is not None
@@ -214,7 +214,9 @@ class Registry(Actor[Message]):
             self._entries[server] = self._variants.share(server, entry)
             self._mark(server)
 
-    def _on_listed(self, server: str, own: Offer, changes: ToolChanges = NO_CHANGES) -> None:
+    def _on_listed(
+        self, server: str, own: Offer, changes: ToolChanges = NO_CHANGES, foreseen: Foreseen | None = None
+    ) -> None:
         status = self.statuses.value.get(server)
         before = self._entries.get(server)
         if before is not None and has_same_tools(before.own, own):
@@ -223,13 +225,11 @@ class Registry(Actor[Message]):
         available = status is None or happening.is_usable(status)
         same = before is not None and (before.available, before.changes) == (available, changes)
         if same and before is not None and unchanged(before.own, own):
-            self._judge_again([server])
+            self._judge_again([server], foreseen)
             self._saver.save_again(server, own)
             return
-        self._put(
-            server,
-            self._make(server, kind, own, changes, available=available).after(before if is_own(server) else None),
-        )
+        entry = self._make(server, kind, own, changes, available=available, foreseen=foreseen)
+        self._put(server, entry.after(before if is_own(server) else None))
         self._saver.save(server, own)
 
     def _on_recalled(self, offers: Mapping[str, tuple[str, Offer]], changes: Mapping[str, ToolChanges]) -> None:
@@ -239,25 +239,34 @@ class Registry(Actor[Message]):
             self._entries[launch] = alike or self._variants.share(launch, self._make(launch, kind, own, said))
         self._mark(*offers)
 
-    def _make(self, launch: str, kind: str, own: Offer, changes: ToolChanges, *, available: bool = True) -> Entry:
+    def _make(
+        self,
+        launch: str,
+        kind: str,
+        own: Offer,
+        changes: ToolChanges,
+        *,
+        available: bool = True,
+        foreseen: Foreseen | None = None,
+    ) -> Entry:
         """Return the entry of what a server lists: here it is decided what of it is seen, and nowhere else."""
-        server, standing = server_of(launch), self._judge(launch, own)
+        server, standing = server_of(launch), self._judge(launch, own, foreseen)
         make = partial(Entry.make, server, kind, own, available=available, standing=standing, changes=changes)
         return make(rules=self._rules(server), described=self._described(server))
 
-    def _judge(self, server: str, own: Offer) -> Standing:
+    def _judge(self, server: str, own: Offer, foreseen: Foreseen | None = None) -> Standing:
         before = self._entries.get(server)
-        standing = self._pinning.judge(server, own)
+        standing = self._pinning.judge(server, own, foreseen)
         if standing.waiting != (before.standing.waiting if before is not None else {}):
             self._emit("tools_waiting", server, happening.waiting_data(standing))
         return standing
 
-    def _judge_again(self, launches: Iterable[str]) -> None:
+    def _judge_again(self, launches: Iterable[str], foreseen: Foreseen | None = None) -> None:
         """Decide again what is seen of launches; those that had the same have the same."""
         before = {launch: self._entries[launch] for launch in launches}
         judged: dict[int, Entry] = {}
         for launch, entry in before.items():
-            rules, standing = self._rules(entry.server), self._judge(launch, entry.own)
+            rules, standing = self._rules(entry.server), self._judge(launch, entry.own, foreseen)
             described = self._described(entry.server)
             if (entry.rules, entry.standing, entry.described) != (rules, standing, described):
                 fresh = judged.get(id(entry)) or entry.with_rules(rules, standing, described)

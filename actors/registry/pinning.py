@@ -1,13 +1,16 @@
 """The pins of all servers: loaded before anything is judged, changed by readings and approvals, kept across runs.
 
 It is a plain object of the loop: the registry judges each reading by it, and the actor of a server each call, so what
-is seen and what may be called follow from the same pins in the same moment. Nothing in it waits.
+is seen and what may be called follow from the same pins in the same moment. Nothing in it waits. What takes long of a
+judgement is worked out beside the loop before (`foresee`), and counts only if nothing is otherwise in that moment.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -15,7 +18,7 @@ import msgspec
 from actors.catalogue.lists.marks import digest
 from actors.catalogue.names.lookalikes import Lookalikes
 from actors.catalogue.offer import Offer, Tool
-from actors.catalogue.trust import Pins, Standing, Trust, judge, judge_blindly, key_of, refusal, to_tell
+from actors.catalogue.trust import Foreseen, Pins, Standing, Trust, judge, judge_blindly, key_of, refusal, to_tell
 from actors.errors import ToolHeld
 from actors.kit import Ask
 from actors.launch import is_own
@@ -70,7 +73,13 @@ class Pinning:
     def is_read(self) -> bool:
         return self._pins is not None
 
-    def judge(self, server: str, own: Offer) -> Standing:
+    def foresee(self, server: str, own: Offer) -> Callable[[], Foreseen]:
+        """Return what works out, in any thread, what a server's list comes to as of now. Nothing is pinned by that."""
+        key = key_of(server)
+        lookalikes = frozenset(self._lookalikes.find(key, own.tools))
+        return partial(Foreseen.of, (self._pins or {}).get(key), own.tools, self._trust(key), lookalikes)
+
+    def judge(self, server: str, own: Offer, foreseen: Foreseen | None = None) -> Standing:
         """Return how the tools of a server stand, and pin what is to be pinned; `own` is what it lists now.
 
         An empty list that was not read to its end is no first sight of anything.
@@ -81,7 +90,10 @@ class Pinning:
             judged = judge_blindly(own.tools)
         else:
             before = self._pins.get(key)
-            judged = judge(before, own.tools, trust, lookalikes)
+            if foreseen is not None and foreseen.holds(before, own.tools, trust, lookalikes):
+                judged = foreseen.judged
+            else:
+                judged = judge(before, own.tools, trust, lookalikes)
             if judged.pins is not None and judged.pins is not before and (own.tools or not own.partial):
                 self._keep(key, judged.pins)
         standing = Standing(trust, to_tell(judged, trust), lookalikes, frozenset(judged.waiting))
@@ -142,9 +154,10 @@ class Pinning:
         """Log what waits now and did not before."""
         before, self._told[server] = self._told.get(server), standing
         known = before.waiting if before is not None else {}
-        fresh = [f"{name[:100]!a} ({why})" for name, why in standing.waiting.items() if known.get(name) != why]
+        fresh = {name: why for name, why in standing.waiting.items() if known.get(name) != why}
         if fresh:
             more = f" and {len(fresh) - MAX_TOLD} more" if len(fresh) > MAX_TOLD else ""
             held = "are held" if standing.holds else "are usable all the same"
-            told = f"{', '.join(fresh[:MAX_TOLD])}{more}"
+            named = (f"{name[:100]!a} ({why})" for name, why in islice(fresh.items(), MAX_TOLD))
+            told = f"{', '.join(named)}{more}"
             log.warning("%s: tools wait for approval and %s: %s; see: mcpvisor approve %s", server, held, told, server)

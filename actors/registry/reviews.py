@@ -1,12 +1,13 @@
-"""Has what servers list looked at by plugins before the registry takes it over, which may wait for them.
+"""Has what servers list looked at before the registry takes it over: by plugins, which may take their time, and a long
+list by a thread, which works out what the pins make of it.
 
 What a server listed waits here with the newest list only, so nothing grows. What is asked about that server meanwhile
-(`AwaitShown`) waits behind it. Where no plugin looks at tools, nothing comes here.
+(`AwaitShown`) waits behind it. Where no plugin looks at tools, only long lists come here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -14,9 +15,11 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
-from actors.catalogue.offer import Offer
+from actors.catalogue.offer import LONG_LIST, Offer
 from actors.catalogue.snapshot import Entry
+from actors.catalogue.trust import Foreseen
 from actors.kit import Address, Ask, Reply, StartSoon
+from actors.kit.decoding import decode_in_thread
 from actors.launch import server_of
 from actors.messages import ServerListed
 from actors.registry_inbox import AwaitShown, LaunchesRecalled
@@ -39,11 +42,12 @@ class LaunchesReviewed(Ask[None], frozen=True):
 
 
 class OfferReviewed(msgspec.Struct, frozen=True, kw_only=True):
-    """What plugins made of what a server lists."""
+    """What plugins made of what a server lists, and what was foreseen of a long list."""
 
     server: str
     own: Offer
     changes: ToolChanges
+    foreseen: Foreseen | None = None
 
 
 class Reviewer(Protocol):
@@ -79,10 +83,17 @@ NO_REVIEWER: Final = NoReviewer()
 
 
 class Reviews:
-    """Those that are under way. `post` is the mailbox of the registry."""
+    """Those that are under way. `foresee`: see `Pinning`. `post` is the mailbox of the registry."""
 
-    def __init__(self, reviewer: Reviewer, post: Address[Any], start_soon: StartSoon) -> None:
+    def __init__(
+        self,
+        reviewer: Reviewer,
+        foresee: Callable[[str, Offer], Callable[[], Foreseen]],
+        post: Address[Any],
+        start_soon: StartSoon,
+    ) -> None:
         self._reviewer = reviewer
+        self._foresee = foresee
         self._post = post
         self._start_soon = start_soon
         self._wanted: dict[str, tuple[Offer, bool]] = {}
@@ -90,17 +101,20 @@ class Reviews:
         self._failed: set[str] = set()
 
     def take(self, message: ServerListed | LaunchesRecalled | AwaitShown, reply: Reply[Any] | None) -> bool:
-        """Take what plugins are to look at first, or what waits for that: it comes back. False for anything else."""
+        """Take what is to be looked at first, or what waits for that: it comes back. False for anything else."""
         match message:
             case AwaitShown(server=server) if server in self._wanted and reply is not None:
                 self._asked.setdefault(server, []).append((message, reply))
-            case ServerListed(server=launch, offer=own) if self._reviewer.active or launch in self._wanted:
+            case ServerListed(server=launch, offer=own) if self._looks_at(own) or launch in self._wanted:
                 self._want(launch, own, listed=True)
             case LaunchesRecalled() if self._reviewer.active and reply is not None:
                 self._start_soon(self._review_all, message, reply)
             case _:
                 return False
         return True
+
+    def _looks_at(self, own: Offer) -> bool:
+        return self._reviewer.active or len(own.tools) > LONG_LIST
 
     def want_again(self, message: ReviewAgain, entries: Mapping[str, Entry]) -> None:
         """Have the newest list of a launch, or of all, looked at again: also one that is being looked at."""
@@ -121,7 +135,8 @@ class Reviews:
             self._start_soon(self._review, launch)
             return None
         self.forget(launch)
-        self._start_soon(self._follow, message)
+        if self._reviewer.active:
+            self._start_soon(self._follow, message)
         return wanted[1]
 
     def forget(self, launch: str) -> None:
@@ -138,8 +153,11 @@ class Reviews:
 
     async def _review(self, launch: str) -> None:
         if (wanted := self._wanted.get(launch)) is not None:
-            changes = await self._reviewer.review(server_of(launch), wanted[0])
-            await self._post.tell(OfferReviewed(server=launch, own=wanted[0], changes=changes))
+            own, listed = wanted
+            changes = await self._reviewer.review(server_of(launch), own) if self._reviewer.active else NO_CHANGES
+            long = listed and len(own.tools) > LONG_LIST
+            foreseen = await decode_in_thread(self._foresee(launch, own)) if long else None
+            await self._post.tell(OfferReviewed(server=launch, own=own, changes=changes, foreseen=foreseen))
 
     async def _follow(self, message: OfferReviewed) -> None:
         await self._reviewer.tell(server_of(message.server), message.own, message.changes)

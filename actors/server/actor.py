@@ -37,6 +37,7 @@ from actors.server.inbox import (
     CallAbandoned,
     HoldEnded,
     Lead,
+    ListsRead,
     OfIncarnation,
     Order,
     OutputClosed,
@@ -150,7 +151,9 @@ class ServerActor(Actor[ServerMessage]):
                 self._traffic.pump()
             case OutputClosed():
                 self._traffic.on_output_closed()
-            case PageRead() | QuestionAnswered() | QuestionProgressed() | HoldEnded() | PauseOver() | WorkSeen():
+            case PageRead() | ListsRead() | QuestionAnswered() | QuestionProgressed() | HoldEnded() | PauseOver():
+                self._traffic.resume(message)
+            case WorkSeen():
                 self._traffic.resume(message)
             case ProcessExit():
                 self._server.on_exit(message)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from actors.catalogue.lists.draft import Drafted
 from actors.catalogue.lists.pages import ListPage
 from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.states import Timer
@@ -19,7 +20,7 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
-from actors.protocol.listing import PageArrived
+from actors.protocol.listing import Listed, PageArrived
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.fragment import Message
 from actors.protocol.wire.jsonrpc import ErrorObject
@@ -77,6 +78,18 @@ class PageRead(msgspec.Struct, frozen=True):
     page: ListPage
 
 
+class ListsRead(msgspec.Struct, frozen=True):
+    """A walk over the lists has ended, and what it brought was compared with what was known. `late`: it took too long.
+
+    `listed` is what the conversation says of the walk.
+    """
+
+    incarnation: int
+    listed: Listed
+    drafted: Drafted
+    late: bool = False
+
+
 class QuestionAnswered(msgspec.Struct, frozen=True):
     """The client of a call has answered what the server asked, or nobody has; see `Conversation.answer`.
 
@@ -122,6 +135,7 @@ OfIncarnation = (
     Written
     | OutputClosed
     | PageRead
+    | ListsRead
     | QuestionAnswered
     | QuestionProgressed
     | HoldEnded

@@ -205,7 +205,7 @@ class Performer:
         if link is not None:
             patience_s = max(patience_s, min(link.talk.tasks.longest_s, settings.task_max_s))
         left = max(context.calls.last_activity + patience_s, self._server.seat.expected_until) - trio.current_time()
-        if context.calls.open or self.change_stream.wanted or (link is not None and link.talk.listing):
+        if context.calls.open or self.change_stream.wanted or self.discovery.reading:
             left = idle_s
         if left > 0:
             context.course.step(ev.Prolonged(context.course.life.incarnation, Timer.IDLE, left))

@@ -38,6 +38,7 @@ from actors.server.context import ServerContext
 from actors.server.dialogue import Dialogue
 from actors.server.inbox import (
     HoldEnded,
+    ListsRead,
     PageRead,
     PauseOver,
     QuestionAnswered,
@@ -51,7 +52,7 @@ from actors.server.liveness import QUIET_S, Liveness
 from actors.server.process.link import Link
 from actors.server.processes import Processes
 
-Resumed = PageRead | QuestionAnswered | QuestionProgressed | HoldEnded | PauseOver | WorkSeen
+Resumed = PageRead | ListsRead | QuestionAnswered | QuestionProgressed | HoldEnded | PauseOver | WorkSeen
 """What something had to wait for."""
 
 
@@ -122,6 +123,8 @@ class Traffic:
                 self._dialogue.send_progress(id_, link)
             case PageRead() if link is not None:
                 self._take(link, partial(self._discovery.on_read, message, link))
+            case ListsRead() if link is not None:
+                self._discovery.finish(message, link)
             case PauseOver(call=call) if link is not None:
                 link.talk.tasks.due(call)
             case WorkSeen() if link is not None:

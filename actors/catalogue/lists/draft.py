@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from actors.catalogue.diff import Compared
 from actors.catalogue.lists.marks import MARKS
 from actors.catalogue.lists.pages import Known, ListPage, ListRoom
 from actors.catalogue.lists.validation import MAX_DESCRIPTION, MAX_PROBLEMS
@@ -26,6 +27,14 @@ class _Part:
         self.entries: dict[str, Item] = {}
         self.broken: set[int] = set()
         self.size = 0
+
+
+class Drafted(msgspec.Struct, frozen=True, eq=False):
+    """What a walk has brought: the offer, the names of the tools that were read, and how they differ from before."""
+
+    offer: Offer
+    read: frozenset[str]
+    compared: Compared
 
 
 class Draft:

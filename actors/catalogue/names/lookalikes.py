@@ -47,16 +47,28 @@ class Lookalikes:
 
     def read(self, server: str, tools: Iterable[Tool]) -> Doubles:
         """Know the tools of a server now, and return their doubles elsewhere."""
-        before = self._looks.get(server, {})
-        looks = {tool.name: tool.look or look(tool.name) for tool in tools}
-        for name in before.keys() - looks.keys():
-            self._drop(server, before[name])
-        self._looks[server] = looks
+        before, looks = self._looks.get(server, {}), _looks(tools)
+        if looks != before:
+            for name in before.keys() - looks.keys():
+                self._drop(server, before[name])
+            self._looks[server] = looks
+            for name, seen in looks.items():
+                self._servers.setdefault(seen, {})[server] = name
+        return self._doubles(server, looks)
+
+    def find(self, server: str, tools: Iterable[Tool]) -> Doubles:
+        """Return what `read` would, and know nothing more than before."""
+        return self._doubles(server, _looks(tools))
+
+    def _doubles(self, server: str, looks: Mapping[str, str]) -> Doubles:
         doubles: dict[str, tuple[Double, ...]] = {}
         for name, seen in looks.items():
-            others = self._servers.setdefault(seen, {})
-            others[server] = name
-            if len(others) > 1 and len(seen) >= LEAST_CHARS and (there := _doubles(server, name, others)):
+            others = self._servers.get(seen, {})
+            if (
+                len(others) > (server in others)
+                and len(seen) >= LEAST_CHARS
+                and (there := _doubles(server, name, others))
+            ):
                 doubles[name] = there
         return doubles
 
@@ -70,6 +82,10 @@ class Lookalikes:
             others.pop(server, None)
             if not others:
                 del self._servers[seen]
+
+
+def _looks(tools: Iterable[Tool]) -> dict[str, str]:
+    return {tool.name: tool.look or look(tool.name) for tool in tools}
 
 
 def _doubles(server: str, name: str, others: Mapping[str, str]) -> tuple[Double, ...]:

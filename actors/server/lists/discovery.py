@@ -1,7 +1,8 @@
 """Reads the lists of a server: asks for them, has their pages read, tells what was found, and looks again in time.
 
 A page of more than a few kilobytes is read in a worker thread and comes back as a message with the number of its walk;
-all servers share the one place for that. A walk that is over, or of a process that died, changes nothing.
+all servers share the one place for that. What a long list has of differences is found out in a thread, too, before the
+walk has ended for anybody. A walk that is over, or of a process that died, changes nothing.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ from functools import partial
 
 import trio
 
-from actors.catalogue.lists.draft import Draft
+from actors.catalogue.lists.draft import Draft, Drafted
 from actors.catalogue.lists.pages import ListPage, read_page
 from actors.catalogue.offer import Offer
 from actors.kit import Pauses, is_want
+from actors.kit.decoding import decode_in_thread
 from actors.life.breaker import Trial
 from actors.life.events import Discovered, Expired, Sleep, Wake
 from actors.life.states import State, Timer
 from actors.protocol.facts import Fact
 from actors.protocol.listing import Listed, PageArrived, PageSummary
 from actors.server.context import ServerContext
-from actors.server.inbox import PageRead
+from actors.server.inbox import ListsRead, PageRead
 from actors.server.lists.lists import Lists
 from actors.server.lists.readings import ReadingCount
-from actors.server.operators.record import listed_change
+from actors.server.operators.record import refreshed
 from actors.server.process.link import Link
 from actors.server.processes import Processes
 from actors.server.settings import CATCH_UP_S, LIST_LIMITS, RELIST_INTERVAL_S
@@ -39,7 +41,7 @@ class Discovery:
     """The walks over the lists of one server.
 
     `looking`: the server was woken only to have its lists read, and had so many calls before that. `_put_off`: so often
-    in a row it was asked for them too often.
+    in a row it was asked for them too often. `_ended`: the process all of whose pages came, and are being compared.
     """
 
     def __init__(self, context: ServerContext, lists: Lists, processes: Processes) -> None:
@@ -52,6 +54,7 @@ class Discovery:
         self.looking: int | None = None
         self.counted = ReadingCount(partial(context.shared.observer.on_reading, context.server.name))
         self._walk = self._put_off = 0
+        self._ended: int | None = None
         self._draft = Draft(LIST_LIMITS, None)
         self._trial = Trial()
         self._reading: set[trio.CancelScope] = set()
@@ -60,11 +63,20 @@ class Discovery:
     def offer(self) -> Offer | None:
         return self._lists.known
 
+    @property
+    def reading(self) -> bool:
+        """Whether the lists are being read."""
+        link = self._processes.link
+        return link is not None and self._reads(link)
+
+    def _reads(self, link: Link) -> bool:
+        return link.talk.listing or self._ended == link.number
+
     def read(self) -> None:
         link = self._processes.link
         if link is None or not self._course.life.listable:
             return
-        if not link.talk.listing:
+        if not self._reads(link):
             self._context.orders.begin_reading()
         self._begin(link)
         self._processes.flush()
@@ -72,7 +84,7 @@ class Discovery:
     def _begin(self, link: Link) -> None:
         if not self._settings.terms.reads_lists:
             return
-        if link.talk.listing:
+        if self._reads(link):
             self._lists.owed = True
             return
         now = trio.current_time()
@@ -93,7 +105,7 @@ class Discovery:
 
     def on_changed(self, link: Link) -> None:
         self._lists.doubt()
-        if link.talk.listing:
+        if self._reads(link):
             self._lists.owed = True
         elif self._course.life.serving:
             self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time()))
@@ -141,8 +153,7 @@ class Discovery:
             self._course.step(Expired(link.number))  # that is nothing to begin with
             return
         self._stop_reading()
-        self._follow(link, link.talk.stop_listing(self._settings.discovery_timeout_s))
-        self._context.record.last_error = LATE
+        self._follow(link, link.talk.stop_listing(self._settings.discovery_timeout_s), late=True)
 
     # Looking again --------------------------------------------------------------------------------------------------
 
@@ -158,7 +169,7 @@ class Discovery:
         now = trio.current_time()
         self._timers.start(Timer.LOOK, self._settings.probe_interval_s)  # whatever becomes of it
         if life.serving and link is not None:
-            if not link.talk.listing:  # what is being read now will do
+            if not self._reads(link):  # what is being read now will do
                 self._begin(link)
                 self._processes.flush()
         elif life.state is State.DORMANT and self._context.breakers.all.refusal("", now, reads=True) is None:
@@ -199,24 +210,46 @@ class Discovery:
 
     # Reading --------------------------------------------------------------------------------------------------------
 
-    def _follow(self, link: Link, listed: Listed | None) -> None:
-        if listed is None:
-            return
-        self._timers.cancel(Timer.LISTING)
-        if link.talk.agreement is None:
-            return
+    def _follow(self, link: Link, listed: Listed | None, *, late: bool = False) -> None:
+        """See whether the walk has ended, and finish it: of a long list once that is compared with what was known."""
+        agreement = link.talk.agreement
+        if listed is not None:
+            self._timers.cancel(Timer.LISTING)
+        if listed is not None and agreement is not None:
+            drafted = partial(self._lists.drafted, agreement, self._draft, listed)
+            aside = self._lists.is_long(self._draft)
+            self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
+            if aside:
+                self._ended = link.number
+                self._context.start_soon(self._compare_aside, link.number, listed, drafted, late)
+            else:
+                self.finish(ListsRead(link.number, listed, drafted(), late), link)
+        elif late:
+            self._context.record.last_error = LATE
+
+    async def _compare_aside(
+        self, incarnation: int, listed: Listed, drafted: Callable[[], Drafted], late: bool
+    ) -> None:
+        made = await decode_in_thread(partial(_compared, drafted))
+        await self._context.post.tell(ListsRead(incarnation, listed, made, late))
+
+    def finish(self, read: ListsRead, link: Link) -> None:
+        """Take what a walk has brought, and tell of it."""
+        self._ended = None
+        listed = read.listed
         now, unix_now = trio.current_time(), self._context.shared.clock()
         if listed.failure:
             self.counted.fail(now)
         else:
             self.counted.end(now)
         self._context.breakers.end(self._trial, now, listed.lost, reads=True)
-        before = self._lists.known
-        offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
-        self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
+        before = self._lists.known.tools if self._lists.known is not None else ()
+        offer = self._lists.take(now, unix_now, read.drafted)
+        compared = read.drafted.compared.of(before, offer.tools)
         self._context.record.publish(
             link.number,
             offer,
+            compared,
             ready=self._course.life.serving,
             seconds=self.counted.readings.last_s,
             failure=listed.failure,
@@ -224,7 +257,7 @@ class Discovery:
         if listed.failure:
             self._context.orders.fail_reading(f"its tools could not be listed: {listed.failure}")
         else:
-            self._context.orders.end_reading(lambda: listed_change(before, offer))
+            self._context.orders.end_reading(lambda: refreshed(offer, compared.change))
         if not self._lists.owed:
             self._context.calls.on_listed()
         self._course.step(Discovered(link.number))
@@ -236,6 +269,8 @@ class Discovery:
             self._timers.start_by(Timer.RELIST, now + pause_s)
         if self._settled(link):
             self._course.step(Sleep())
+        if read.late:
+            self._context.record.last_error = LATE
 
     def _stop_reading(self) -> None:
         for scope in self._reading:
@@ -259,3 +294,9 @@ class Discovery:
                 if not is_want(error):
                     raise
             await trio.sleep(pauses.next())
+
+
+def _compared(drafted: Callable[[], Drafted]) -> Drafted:
+    made = drafted()
+    _ = made.compared.change  # found out here, and kept
+    return made

@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from actors.catalogue.lists.draft import Draft
+from actors.catalogue.diff import Compared
+from actors.catalogue.lists.draft import Draft, Drafted
 from actors.catalogue.lists.validation import MAX_PROBLEMS
-from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.offer import LONG_LIST, Offer, Tool
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import Listed, capability_names
 from actors.protocol.wire.mirrors import Mirror
@@ -106,11 +107,22 @@ class Lists:
         """There is another process, or a change was told of: what was read may not be so any more."""
         self.current = False
 
-    def take(self, now: float, unix_now: float, agreement: Agreement, draft: Draft, listed: Listed) -> Offer:
+    def drafted(self, agreement: Agreement, draft: Draft, listed: Listed) -> Drafted:
+        """Return what a walk over the lists has brought, for `take`. Changes nothing, may run in a thread."""
         offer = draft.offer(agreement, listed)
-        self._read, self.current = draft.names("tools"), not self.owed
         if offer.era == "modern" and self._over_http():
             offer = _without(offer, {tool.name: tool.misplaced for tool in offer.tools if tool.misplaced})
+        before = self.known.tools if self.known is not None else ()
+        return Drafted(offer, draft.names("tools"), Compared(before, offer.tools))
+
+    def is_long(self, draft: Draft) -> bool:
+        """Say whether what a walk has brought, or was known before, is too long to be compared on the loop."""
+        known = len(self.known.tools) if self.known is not None else 0
+        return max(known, draft.count("tools")) > LONG_LIST
+
+    def take(self, now: float, unix_now: float, drafted: Drafted) -> Offer:
+        offer = drafted.offer
+        self._read, self.current = drafted.read, not self.owed
         self._looked_at = now
         self._due_at = now + self._max_age_s
         self._stale_at = self._stale_from(now, offer.good_for_s)

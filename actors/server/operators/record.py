@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.diff import find_renames
+from actors.catalogue.diff import Change, Compared
 from actors.catalogue.offer import Offer
 from actors.kit.reporter import Reporter
 from actors.launch import is_own
@@ -37,20 +37,17 @@ SILENT = (
 STARTING = ALIVE - {State.READY, State.DRAINING}
 
 
-def listed_change(before: Offer | None, after: Offer) -> Refreshed:
+def refreshed(offer: Offer, change: Change) -> Refreshed:
     """Return the totals of what a server lists, and the names of its tools that differ from before."""
-    # Definitions are compared where they are: copies of a long list would take 40 ms.
-    old = {tool.name: tool.definition for tool in before.tools} if before is not None else {}
-    new = {tool.name: tool.definition for tool in after.tools}
     return Refreshed(
-        tools=len(after.tools),
-        resources=len(after.resources) + len(after.templates),
-        prompts=len(after.prompts),
-        added=tuple(sorted(new.keys() - old.keys())),
-        removed=tuple(sorted(old.keys() - new.keys())),
-        changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
-        renamed=find_renames(before.tools, after.tools) if before is not None else {},
-        problems=after.problems,
+        tools=len(offer.tools),
+        resources=len(offer.resources) + len(offer.templates),
+        prompts=len(offer.prompts),
+        added=change.added,
+        removed=change.removed,
+        changed=change.changed,
+        renamed=change.renamed,
+        problems=offer.problems,
     )
 
 
@@ -278,12 +275,13 @@ class Record:
         self,
         incarnation: int,
         offer: Offer,
+        compared: Compared,
         *,
         ready: bool = False,
         seconds: float | None = None,
         failure: str = "",
     ) -> None:
-        """Tell what the server offers; `ready`: it was up already, so what differs is news.
+        """Tell what the server offers; `ready`: it was up already, so what differs is news, as `compared` has it.
 
         `seconds`: how long the last reading took that came to its end. `failure`: why this brought no list of tools.
         """
@@ -298,13 +296,13 @@ class Record:
             self._journal.note(f"it is version {version} now, it was {self.server_version}")
         self.server_version = version
         if ready and before is not None:
-            change = listed_change(before, offer)
+            change = compared.of(before.tools, offer.tools).change
             moves = tuple(f"{old} -> {new}" for old, new in change.renamed.items())
             came = tuple(name for name in change.added if name not in change.renamed.values())
             went = tuple(name for name in change.removed if name not in change.renamed)
             parts = (("+", came), ("-", went), ("~", change.changed), ("renamed: ", moves))
             if told := ", ".join(_count(sign, names) for sign, names in parts if names):
-                self._journal.note(f"its tools changed: {told}; {change.tools} now")
+                self._journal.note(f"its tools changed: {told}; {len(offer.tools)} now")
         if offer.problems and (before is None or before.problems != offer.problems):
             more = f" (and {len(offer.problems) - 1} more)" if len(offer.problems) > 1 else ""
             self._journal.note(f"problem in its lists: {offer.problems[0]}{more}", "warning")

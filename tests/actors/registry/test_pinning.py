@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from actors.catalogue.lists.marks import digest
 from actors.catalogue.lists.validation import tool as read_tool
 from actors.catalogue.names.lookalikes import Double
 from actors.catalogue.offer import Offer, Tool
-from actors.catalogue.trust import Pins, Trust
+from actors.catalogue.trust import Pins, Standing, Trust
 from actors.registry.pinning import Pinning
 
 
@@ -67,6 +68,44 @@ def test_what_is_approved_is_what_was_shown() -> None:
     assert (pinning.refusal("s", NEW), pinning.refusal("s", OLD)) == (None, None)
     assert pinning.has("s", "a", digest(NEW))
     assert not pinning.has("t", "a", digest(NEW))
+
+
+@pytest.mark.parametrize("trust", ["open", "notice", "strict"])
+def test_what_was_foreseen_of_a_list_is_what_is_judged_of_it(trust: Trust) -> None:
+    kept, foretold = Kept(), Kept()
+    kept.trust = foretold.trust = trust
+    pinning, foreseeing = kept.pinning(), foretold.pinning()
+    for listed in (offer(OLD), offer(NEW, made("b")), offer(OLD), offer(made("c"))):
+        foreseen = foreseeing.foresee("s", listed)()
+        assert foreseeing.judge("s", listed, foreseen) == pinning.judge("s", listed)
+        assert foretold.pins == kept.pins
+
+
+def approve(kept: Kept, pinning: Pinning) -> None:
+    del kept
+    assert pinning.approve("s", offer(NEW), {"a": digest(NEW)})
+
+
+def open_up(kept: Kept, pinning: Pinning) -> None:
+    del pinning
+    kept.trust = "open"
+
+
+def list_a_double(kept: Kept, pinning: Pinning) -> None:
+    del kept
+    pinning.judge("github", offer(made("create_issue")))
+
+
+@pytest.mark.parametrize("happens", [approve, open_up, list_a_double])
+def test_what_was_foreseen_does_not_count_once_anything_is_otherwise(happens: Callable[[Kept, Pinning], None]) -> None:
+    kept, listed = Kept(), offer(NEW, made("create_isue"))
+    pinning = kept.pinning()
+    pinning.judge("s", offer(OLD))
+    foreseen = pinning.foresee("s", listed)()
+    happens(kept, pinning)
+    standing = pinning.judge("s", listed, foreseen)
+    assert standing != Standing("strict", foreseen.judged.waiting, {}, frozenset(foreseen.judged.waiting))
+    assert standing == pinning.judge("s", listed)
 
 
 def test_one_that_is_not_configured_any_more_is_forgotten() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.catalogue import trust
 from actors.catalogue.lists.tool_changes import ToolChanges
-from actors.catalogue.offer import Offer
+from actors.catalogue.offer import LONG_LIST, Offer
+from actors.catalogue.trust import Judged
 from actors.launch import launch_name
 from actors.life.states import State
 from actors.messages import ServerRemoved
@@ -97,6 +101,36 @@ async def test_of_several_lists_the_newest_is_shown_and_whoever_waits_is_answere
         await rig.until(lambda seen: tools_of(seen) == ["c"])
         await wait_all_tasks_blocked()
         assert (plugins.reviewed, shown) == ([["a"], ["c"]], [["c"]])
+
+
+async def test_a_long_list_is_judged_beside_the_loop_and_whoever_waits_is_answered_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go_on, threads, real = threading.Event(), threading.Event(), list[threading.Thread](), trust.judge
+
+    def judge(*arguments: Any) -> Judged:
+        threads.append(threading.current_thread())
+        begun.set()
+        assert go_on.wait(20)
+        return real(*arguments)
+
+    plugins, many = Plugins(), [f"t{number}" for number in range(LONG_LIST + 1)]
+    plugins.active = False
+    async with running(plugins) as rig, trio.open_nursery() as nursery:
+        with monkeypatch.context() as patch, trio.fail_after(20):
+            patch.setattr(trust, "judge", judge)
+            await rig.tell(listed("s", offering(*many)))
+            assert await trio.to_thread.run_sync(begun.wait, 10)
+            shown = rig.registry.address.request(AwaitShown(server="s"))
+            await rig.tell(listed("s", offering("newest", *many)))
+            await wait_all_tasks_blocked()
+            assert (rig.registry.catalogue.value.entries, shown.settled) == ({}, False)
+            go_on.set()
+            await shown.wait()
+            assert tools_of(rig.registry.catalogue.value) == ["newest", *many]
+        assert threading.main_thread() not in threads
+        assert (plugins.reviewed, plugins.told) == ([], [])
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_server_that_is_removed_meanwhile_does_not_come_back() -> None:

@@ -25,6 +25,15 @@ def test_a_name_that_is_made_to_be_mistaken_is_told_to_whoever_comes_later(other
     assert known.read("other", tools(other, "make_tea")) == {}
 
 
+def test_doubles_are_found_without_being_known_by_that() -> None:
+    known = Lookalikes()
+    known.read("github", tools("create_issue"))
+    assert known.find("other", tools("create_isue")) == {"create_isue": (Double("github", "create_issue"),)}
+    assert known.read("github", tools("create_issue")) == {}
+    known.read("other", tools("create_isue"))
+    assert known.read("github", tools("create_issue")) == {"create_issue": (Double("other", "create_isue"),)}
+
+
 @pytest.mark.parametrize(
     "other", ["create_issue", "createIssue", "create-issue", "create_issues", "created_issue", "update_issue", "issue"]
 )
