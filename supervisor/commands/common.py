@@ -111,7 +111,10 @@ STATE_STYLES = {
 
 
 def run(question: Callable[[], Awaitable[T]]) -> T:
-    """Run an async function to its end. Raises `NoDaemon`, and `CommandFailed` if the daemon refuses."""
+    """Run an async function to its end.
+
+    Raises `NoDaemon`, `CommandFailed` if the daemon refuses, and `UsageError` for bytes that no request can have.
+    """
     try:
         return trio.run(question)
     except DaemonUnreachable as error:
@@ -121,6 +124,8 @@ def run(question: Callable[[], Awaitable[T]]) -> T:
         ) from None
     except RequestRefused as error:
         raise CommandFailed(error.message) from None
+    except UnicodeEncodeError:
+        raise click.UsageError("an argument is not UTF-8") from None
 
 
 def ask(

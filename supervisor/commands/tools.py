@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, get_args
+from urllib.parse import quote
 
 import click
 from click.core import ParameterSource
@@ -30,7 +32,8 @@ from supervisor.commands.outcomes import EXIT_FAILED, EXIT_REQUIRED
 
 PATH, PREFLIGHT = "/api/tools", "/api/preflight"
 BATCH = 20
-"""So many tools are asked about with one request, as an address has bounds."""
+BATCH_BYTES = 8192
+"""So many tools are asked about with one request, or tools with so long names: an address has bounds."""
 SORT_WORDS = tuple(word.replace("_", "-") for word in get_args(SortBy))
 SAFETY_STYLES = {"safe": "green", "moderate": "yellow", "dangerous": "bold red"}
 COLUMNS = (
@@ -145,8 +148,7 @@ def check_required(url: str, names: list[str], *, as_json: bool) -> int:
     """Show of each tool whether it can be called; return the exit code."""
     if not names:
         raise click.UsageError("--require names no tool")
-    parts = [names[first : first + BATCH] for first in range(0, len(names), BATCH)]
-    rows = [row for part in parts for row in page(url, PREFLIGHT, {"tools": part}, needs="tools")["tools"]]
+    rows = [row for part in _batches(names) for row in page(url, PREFLIGHT, {"tools": part}, needs="tools")["tools"]]
     wrong = {row["status"] for row in rows} - {"ready"}
     if as_json:
         print_json({"ready": not wrong, "tools": rows})
@@ -157,6 +159,18 @@ def check_required(url: str, names: list[str], *, as_json: bool) -> int:
             shown.add_row(plain(row["asked"]), Text(plain(row["status"]).plain, style=style), plain(row["reason"]))
         print_table(console(), shown)
     return next((code for status, code in EXIT_REQUIRED.items() if status in wrong), EXIT_FAILED if wrong else 0)
+
+
+def _batches(names: list[str]) -> Iterator[list[str]]:
+    part, left = list[str](), BATCH_BYTES
+    for name in names:
+        size = len(quote(name, errors="replace"))
+        if part and (len(part) == BATCH or size > left):
+            yield part
+            part, left = [], BATCH_BYTES
+        part.append(name)
+        left -= size
+    yield part
 
 
 def rows_of(listed: list[dict[str, Any]], *, by_effect: bool = False) -> RenderableType:

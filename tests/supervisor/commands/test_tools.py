@@ -171,6 +171,9 @@ async def test_required_tools_are_all_told_of_and_what_may_pass_counts_last() ->
     assert result.exit_code == 12
     names = ",".join(f"files:tool_{number}" for number in range(45))
     many = await invoke(f"tools --json --require {names}", required_view())
+    long = ",".join(f"shop:{number}{'x' * 900}" for number in range(20))
+    assert len(json.loads((await invoke(f"tools --json --require {long}", required_view())).stdout)["tools"]) == 20
+    assert "not UTF-8" in (await invoke("tools --require shop:\udcff", required_view())).stderr
     assert [row["asked"] for row in json.loads(many.stdout)["tools"]] == names.split(",")
 
 
