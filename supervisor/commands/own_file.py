@@ -20,7 +20,7 @@ from supervisor.config import load, parse
 from supervisor.config.entries.edits import EMPTY, Change
 from supervisor.config.entries.remarks import lines
 from supervisor.config.syntax.values import raise_new
-from supervisor.host.files import read_if_there, replace_text, write_atomically
+from supervisor.host.files import make_private, read_if_there, replace_text, write_atomically
 
 DRAFT_SUFFIX = ".mcpvisor.draft"
 MARK = "\ufeff"
@@ -114,7 +114,7 @@ def _wanted_again() -> bool:
 def _keep(path: Path, draft: str) -> None:
     kept = path.with_name(path.name + DRAFT_SUFFIX)
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(kept.parent)
         write_atomically(kept, draft.encode())
     except OSError as error:
         raise CommandFailed(f"what you wrote could not be kept in {kept}: {error.strerror}") from None

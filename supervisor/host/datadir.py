@@ -26,7 +26,7 @@ from typing import Final, Literal, get_args
 from actors.errors import ConfigError
 from actors.kit import is_want
 from actors.kit.paths import absolute
-from supervisor.host.files import write_atomically
+from supervisor.host.files import make_private, write_atomically
 from supervisor.host.places import default_data_dir
 from supervisor.identity.key_file import KEY_BYTES, read_key
 from supervisor.store.file import examine
@@ -132,7 +132,7 @@ def make_data_dir(path: Path) -> Path:
     """
     root = Path(absolute(str(path)))
     try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(root)
         problem = _trouble_with(root, root.stat())
     except (OSError, ValueError) as error:
         raise _unusable(root, error) from error

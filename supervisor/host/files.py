@@ -23,6 +23,7 @@ from actors.kit.paths import is_file
 
 BACKUP_SUFFIX = ".mcpvisor.bak"
 PRIVATE = 0o600
+PRIVATE_DIRECTORY = 0o700
 _CHANGED = "the file has changed meanwhile"
 _AGAIN = "nothing was written; try again"
 
@@ -52,7 +53,7 @@ def replace_text(path: Path, before: str | None, after: str, *, keeps_all: bool 
     try:
         target = Path(os.path.realpath(path))
         if before is None:
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(target.parent)
             write_atomically(target, after.encode())
             return None
         about = target.stat()
@@ -72,10 +73,27 @@ def replace_text(path: Path, before: str | None, after: str, *, keeps_all: bool 
 def keep_text(path: Path, text: str) -> None:
     """Write a file that nobody but us writes, in a directory that is made if need be. Raises `ConfigError`."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(path.parent)
         write_atomically(path, text.encode())
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def make_private(path: Path) -> list[Path]:
+    """Make a directory and those above it that are missing, each for its owner alone: `Path.mkdir` gives its mode to
+    the last one only. Return those that were made, the outermost first. Raises `OSError`.
+    """
+    try:
+        path.mkdir(mode=PRIVATE_DIRECTORY)
+    except FileNotFoundError:
+        if path.parent == path:
+            raise
+        return [*make_private(path.parent), *make_private(path)]
+    except OSError:  # of a read-only file system, too, where it is there
+        if not stat.S_ISDIR(path.stat().st_mode):
+            raise
+        return []
+    return [path]
 
 
 def backup_of(path: Path) -> Path:

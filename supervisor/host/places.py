@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from actors.errors import ConfigError
-from supervisor.host.files import write_atomically
+from supervisor.host.files import make_private, write_atomically
 
 NAME: Final = "mcpvisor"
 NOTES: Final = "places"
@@ -46,14 +46,15 @@ def default_data_dir(environ: Mapping[str, str]) -> Path:
 @contextmanager
 def noted(root: Path, environ: Mapping[str, str]) -> Iterator[None]:
     """Note for the block that a daemon has its data in `root`. What cannot be noted is not: nothing depends on it but
-    that commands find the key by themselves.
+    that commands find the key by themselves. Directories that were made for the note go with it.
     """
     note: Path | None = None
+    made: list[Path] = []
     with suppress(OSError, ConfigError, ValueError):
         default = default_data_dir(environ)
         if root != default:
             notes = default / NOTES
-            notes.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made = make_private(notes)
             for old in sorted(notes.iterdir(), key=_age)[MAX_NOTES:]:  # of daemons that were killed
                 old.unlink()
             note = notes / hashlib.sha256(str(root).encode(errors="surrogateescape")).hexdigest()[:32]
@@ -64,6 +65,9 @@ def noted(root: Path, environ: Mapping[str, str]) -> Iterator[None]:
         if note is not None:
             with suppress(OSError):
                 note.unlink()
+        with suppress(OSError):  # what others use by now is not empty
+            for each in reversed(made):
+                each.rmdir()
 
 
 def known_data_dirs(environ: Mapping[str, str]) -> list[Path]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from shlex import quote
 from typing import Literal
 
 import msgspec
@@ -74,7 +75,9 @@ def _data_directory(facts: Facts) -> Iterator[Verdict]:
         yield Verdict("ok", f"{data.path} is made at the first start")
     elif data.mode & 0o077:
         yield Verdict(
-            "warning", f"{data.path}: others can look into it (mode {data.mode:04o})", f"chmod 700 {data.path}"
+            "warning",
+            f"{data.path}: others can look into it (mode {data.mode:04o})",
+            f"chmod 700 {quote(data.path)}",
         )
     else:
         yield Verdict("ok", f"{data.path}, mode {data.mode:04o}")

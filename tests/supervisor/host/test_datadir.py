@@ -59,7 +59,7 @@ def test_a_new_directory_and_its_files_are_private_whatever_the_umask(tmp_path: 
     with umask(mask), open_data_dir(None, {"XDG_STATE_HOME": str(tmp_path / "state")}) as data:
         data.key("session")
         assert data.root == tmp_path / "state" / "mcpvisor"
-        assert mode(data.root) == 0o700
+        assert (mode(data.root), mode(data.root.parent)) == (0o700, 0o700)
         assert {mode(file) for file in data.root.iterdir()} == {0o600}
 
 

@@ -22,6 +22,26 @@ def test_a_daemon_is_known_while_it_runs(environ: dict[str, str], tmp_path: Path
     assert known_data_dirs(environ) == [tmp_path / "mcpvisor"]
 
 
+def test_directories_for_the_note_are_private_and_go_with_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    notes = home / ".local" / "state" / "mcpvisor" / NOTES
+    made = [notes, *notes.parents[:3]]
+    before = os.umask(0o022)
+    try:
+        with noted(tmp_path / "other", {"HOME": str(home)}):
+            assert [each.stat().st_mode & 0o777 for each in made] == [0o700] * 4
+    finally:
+        os.umask(before)
+    assert list(home.iterdir()) == []
+
+
+def test_a_directory_that_others_use_by_the_end_stays(environ: dict[str, str], tmp_path: Path) -> None:
+    with noted(tmp_path / "other", environ), noted(tmp_path / "another", environ):
+        (tmp_path / "mcpvisor" / "daemon.lock").touch()
+    assert [each.name for each in (tmp_path / "mcpvisor").iterdir()] == ["daemon.lock"]
+
+
 async def test_a_pipe_among_the_notes_keeps_no_command_waiting(environ: dict[str, str], tmp_path: Path) -> None:
     with noted(tmp_path / "other", environ):
         pipe = tmp_path / "mcpvisor" / NOTES / "pipe"
