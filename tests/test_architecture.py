@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ LAYERS = (
     "actors.errors",
     "actors.principal",
     "actors.launch",
+    "actors.command_line",
     "actors.observer",
     "actors.kit",
     "actors.life",
@@ -82,6 +84,7 @@ LOOKS_AT_PATHS = frozenset({"exists", "is_file", "is_dir", "is_symlink", "isfile
 
 PURE = (
     "actors.codes",
+    "actors.command_line",
     "actors.errors",
     "actors.principal",
     "actors.kit.fairness.client_quota",
@@ -461,6 +464,19 @@ def roots(name: str) -> set[str]:
 def test_a_pure_module_imports_nothing_that_acts() -> None:
     acting = {name: roots(name) & NOT_IN_PURE for name in modules() if is_pure(name)}
     assert {name: acts for name, acts in acting.items() if acts} == {}
+
+
+def test_commands_that_are_told_to_people_are_quoted_for_a_shell() -> None:
+    """What stands behind `mcpvisor WORDS` in an f-string is not: `actors.command_line` writes these."""
+    told = re.compile(r"mcpvisor( [a-z-]+)+ $")
+    assert [
+        f"{name}:{node.lineno}"
+        for name in modules()
+        for node in nodes(name)
+        if isinstance(node, ast.JoinedStr)
+        for before, after in pairwise(node.values)
+        if isinstance(before, ast.Constant) and isinstance(after, ast.FormattedValue) and told.search(str(before.value))
+    ] == []
 
 
 def test_every_pattern_of_pure_modules_fits_something() -> None:

@@ -27,6 +27,7 @@ from actors.catalogue.lists.findings import quote
 from actors.catalogue.lists.marks import digest
 from actors.catalogue.names.lookalikes import Doubles
 from actors.catalogue.offer import Offer, Tool
+from actors.command_line import command
 from actors.errors import ToolHeld
 from actors.launch import server_of
 
@@ -223,7 +224,7 @@ def held_error(server: str, tool: str, reason: Reason) -> ToolHeld:
     """Return the error for a tool that waits for approval; `tool` is its name at the server."""
     text = (
         f"tool {quote(tool, 100)} of server {server!r} waits for approval: {WHY[reason]}; nothing was called. "
-        f"Tell the user: `mcpvisor approve {server}` shows what it is and approves it"
+        f"Tell the user: `{command('approve', server)}` shows what it is and approves it"
     )
     return ToolHeld(text, server=server, details={"reason": reason})
 

@@ -19,6 +19,7 @@ from actors.catalogue.lists.marks import digest
 from actors.catalogue.names.lookalikes import Lookalikes
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.trust import Foreseen, Pins, Standing, Trust, judge, judge_blindly, key_of, refusal, to_tell
+from actors.command_line import command
 from actors.errors import ToolHeld
 from actors.kit import Ask
 from actors.launch import is_own
@@ -159,5 +160,5 @@ class Pinning:
             more = f" and {len(fresh) - MAX_TOLD} more" if len(fresh) > MAX_TOLD else ""
             held = "are held" if standing.holds else "are usable all the same"
             named = (f"{name[:100]!a} ({why})" for name, why in islice(fresh.items(), MAX_TOLD))
-            told = f"{', '.join(named)}{more}"
-            log.warning("%s: tools wait for approval and %s: %s; see: mcpvisor approve %s", server, held, told, server)
+            told, see = f"{', '.join(named)}{more}", command("approve", server)
+            log.warning("%s: tools wait for approval and %s: %s; see: %s", server, held, told, see)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import trio
 from msgspec.structs import replace
 
+from actors.command_line import command
 from actors.kit import Turn
 from actors.launch import server_of
 from actors.life import events as ev
@@ -183,7 +184,7 @@ class Processes:
         if server.transport.kind != "stdio" or only is not None:
             return 'with "era": "legacy" in its entry it can ask'
         self._asks = True
-        return f"once it is started again (mcpvisor restart {server_of(server.name)}) it can ask"
+        return f"once it is started again ({command('restart', server_of(server.name))}) it can ask"
 
     def give_up(self) -> None:
         """Whatever was supposed of the era may be wrong."""

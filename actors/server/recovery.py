@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import trio
 
+from actors.command_line import command
 from actors.errors import (
     LoginRequired,
     ServerGaveUp,
@@ -205,6 +206,6 @@ class Recovery:
         wait = self.call_retry_s(life) or 0.0
         text = (
             f"server {self._server!r} is not available: {reason}; {when_again(wait, self.next_start_s())}, "
-            f"`mcpvisor restart {self._server}` at once; {log_hint(self._server)}"
+            f"`{command('restart', self._server)}` at once; {log_hint(self._server)}"
         )
         return ServerGaveUp(text, server=self._server, retry_after_s=wait)

@@ -19,6 +19,7 @@ from supervisor.commands.common import (
     say,
     table,
 )
+from supervisor.commands.outcomes import CommandFailed
 
 
 @click.command()
@@ -33,6 +34,8 @@ def consents(*, ids: tuple[str, ...], as_json: bool, url: str) -> None:
     mcpvisor consents 8f8dc83f6ab2
     """
     if ids:
+        if len(ids) > 1:
+            _check(url, ids)
         for id_ in ids:
             say(_take_back(url, id_))
         return
@@ -41,6 +44,13 @@ def consents(*, ids: tuple[str, ...], as_json: bool, url: str) -> None:
         print_json(told)
         return
     _show(told["consents"])
+
+
+def _check(url: str, ids: tuple[str, ...]) -> None:
+    """Raise `CommandFailed` if one of them is none: then none of them is taken back."""
+    known = {each["id"] for each in page(url, "/api/consents", needs="consents")["consents"]}
+    if unknown := [id_[:100] for id_ in ids if id_ not in known]:
+        raise CommandFailed(f"nobody said yes by the ID {' or '.join(unknown)}; nothing was taken back")
 
 
 def _take_back(url: str, id_: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from actors.command_line import command
 from actors.errors import ConfigError, InvalidArguments
 from actors.kit.paths import absolute
 from supervisor.commands.common import (
@@ -139,8 +140,8 @@ def _from(configuration: Configuration, row: dict[str, Any]) -> str:
 
 def _way_to_give(server: str, name: str, tier: Tier) -> str:
     if tier == "team":
-        return f"{name} is missing: an admin gives it by mcpvisor config set {server} {name} --team NAME"
-    return f"{name} is missing: its user gives it by mcpvisor config set {server} {name}"
+        return f"{name} is missing: an admin gives it by {command('config', 'set', server, name, '--team', 'NAME')}"
+    return f"{name} is missing: its user gives it by {command('config', 'set', server, name)}"
 
 
 def _find(configuration: Configuration, name: str, url: str) -> ServerConfig:
@@ -152,12 +153,12 @@ def _find(configuration: Configuration, name: str, url: str) -> ServerConfig:
     if wrong := [str(problem) for problem in configuration.problems if problem.server == name]:
         raise CommandFailed("\n".join([*wrong, f"{name} is left out until this is mended"]))
     near = nearest_names(name, configuration.server_names)
-    hint = f"did you mean {', '.join(near)}?" if near else f"mcpvisor check {configuration.path} lists them"
+    hint = f"did you mean {', '.join(near)}?" if near else f"{command('check', str(configuration.path))} lists them"
     missing = f"there is no server {name[:100]!r} in {absolute(str(configuration.path))}"
     with suppress(CommandFailed):
         running = ask(url, lambda daemon: daemon.configuration(), warns=False).path
         if Path(absolute(running)) != Path(absolute(str(configuration.path))):
-            hint = f"the daemon reads another file: mcpvisor explain {name[:100]} --config {running}"
+            hint = f"the daemon reads another file: {command('explain', name[:100], '--config', running)}"
     raise CommandFailed(plain(f"{missing}; {hint}").plain)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from actors.command_line import command
 from actors.errors import ConfigError
 from supervisor.clients.documents import Edit
 from supervisor.clients.imports import SUFFIX, Import, Moved, digest, edits_back, edits_out, read_imports, write_imports
@@ -198,7 +199,8 @@ def _take(moves: list[Move], target: Path, text: str | None, journal: _Journal, 
         raise CommandFailed("nothing was written")
     journal.note_taken(change.edits)
     change.write()
-    say(f"A daemon that runs with this file reads it by itself; to start one: mcpvisor run --config {target}")
+    start = command("run", "--config", str(target))
+    say(f"A daemon that runs with this file reads it by itself; to start one: {start}")
 
 
 def _edits(new: dict[str, dict[str, object]], text: str | None, target: Path) -> Iterator[Edit]:
@@ -288,4 +290,4 @@ def _way_back(moved: Moved) -> FileChange | None:
 
 def _advise(client: ClientProgram) -> None:
     rules = f" Rules for these tools, {client.rules}, match nothing any more." if client.rules else ""
-    say(f"{client.title}: {client.afterwards}{rules} Connect it with: mcpvisor connect {client.name}")
+    say(f"{client.title}: {client.afterwards}{rules} Connect it with: {command('connect', client.name)}")

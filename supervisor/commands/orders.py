@@ -1,13 +1,14 @@
 """`restart`, `wake`, `sleep`, `refresh`, `enable`, `disable`: what an operator may order of servers.
 
 Several servers are ordered at once; each says in a sentence what was done, or why not and what shows more. The exit
-code is 1 if any of them did not do it.
+code is 1 if any of them did not do it. Where one of several names means no server, none is ordered anything.
 """
 
 from __future__ import annotations
 
 import sys
 from typing import Any
+from urllib.parse import quote
 
 import click
 import trio
@@ -28,7 +29,7 @@ HELP = {
     "enable": "Switch each SERVER on that was switched off with `disable`.",
     "disable": "Switch each SERVER off until `enable`. No call starts it, and its tools are hidden.",
 }
-_EXIT = "Exit 1 if any of them did not do it."
+_EXIT = "If there is no server of one of the names, nothing is done. Exit 1 if any of them did not do it."
 
 
 def _command(order: str) -> click.Command:
@@ -49,7 +50,9 @@ def _command(order: str) -> click.Command:
 
 
 async def _give(daemon: DaemonClient, order: str, servers: list[str], deadline_s: float) -> Answers:
-    """Give the order to all servers at once; return the answers in their order."""
+    """Give the order to all servers at once; return the answers in their order. Raises `RequestRefused`."""
+    if len(servers) > 1:
+        await _check(daemon, servers)
     answers: dict[str, dict[str, Any]] = {}
     failures: list[DaemonUnreachable] = []
 
@@ -71,6 +74,18 @@ async def _give(daemon: DaemonClient, order: str, servers: list[str], deadline_s
     if failures:
         raise failures[0]
     return [answers[server] for server in servers]
+
+
+async def _check(daemon: DaemonClient, servers: list[str]) -> None:
+    """Raise `RequestRefused` if a name means no server: it may be a part of one with a blank."""
+    unknown: list[str] = []
+    for server in servers:
+        try:
+            await daemon.page(f"/api/servers/{quote(server, safe='')}", needs="server")
+        except RequestRefused as error:
+            unknown.append(error.message)
+    if unknown:
+        raise RequestRefused(404, "\n".join([*unknown, "no server was ordered anything"]))
 
 
 def _show(answers: Answers) -> None:

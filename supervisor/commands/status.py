@@ -16,6 +16,7 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from actors.command_line import command
 from actors.installation import DISABLED, DOWN, PER_USER, shown
 from supervisor.commands.common import (
     STATE_STYLES,
@@ -100,8 +101,10 @@ def status(*, as_json: bool, url: str) -> None:
 def list_node(fleet: Row) -> Iterator[Text]:
     """Yield of which node of a fleet this is, and how to ask another one; nothing of a daemon that is alone."""
     if others := fleet.get("others"):
-        few = " or ".join(others[:MAX_NODES]) + ("; all: mcpvisor nodes" if others[MAX_NODES:] else "")
-        yield plain(f"node {fleet['node']}: what other nodes run is dormant here; mcpvisor status --node {few}")
+        few = " or ".join([command("status", "--node", others[0]), *others[1:MAX_NODES]]) + (
+            "; all: mcpvisor nodes" if others[MAX_NODES:] else ""
+        )
+        yield plain(f"node {fleet['node']}: what other nodes run is dormant here; {few}")
 
 
 def list_degraded(rows: Sequence[Row], now: float) -> list[Text]:
@@ -227,7 +230,7 @@ def _details(row: Row, now: float) -> Iterator[Text]:
     if waiting := row.get("unapproved_tools"):
         are = "are held" if row.get("held_tools") else "are usable"
         yield plain(
-            f"{waiting} tool{'s' if waiting > 1 else ''} not approved, which {are}: mcpvisor approve {row['server']}"
+            f"{waiting} tool{'s' if waiting > 1 else ''} not approved, which {are}: {command('approve', row['server'])}"
         )
     problems = [problem for problem in row.get("problems") or () if problem != error]
     for problem in problems[:MAX_PROBLEMS]:

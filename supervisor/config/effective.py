@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from msgspec.structs import replace
 
+from actors.command_line import command
 from actors.transport.mask import is_secret
 from actors.transport.redaction import Confidential
 from supervisor.config.entries.entry import ServerConfig
@@ -132,12 +133,12 @@ def why_not(holds: Effective, server: str, *, to_users: bool = False) -> str:
     """Return what a server waits for, and how it is given; `to_users`: without what is hidden from them."""
     if holds.faults:
         why = f"a value that was given for it cannot be passed on: {'; '.join(holds.faults)}"
-        return f"{why}; give another one: mcpvisor config set {server} NAME"
+        return f"{why}; give another one: {command('config', 'set', server, 'NAME')}"
     of_team, own = ([name for name, tier in holds.missing.items() if tier == each] for each in TIERS)
     named = [name for name in of_team if not to_users or name in missing_for_users(holds)]
-    said = [f"each user gives {', '.join(own)} (mcpvisor config set {server} {own[0]})"] if own else []
+    said = [f"each user gives {', '.join(own)} ({command('config', 'set', server, own[0])})"] if own else []
     if named:
-        order = f"mcpvisor config set {server} {named[0]} --team TEAM"
+        order = command("config", "set", server, named[0], "--team", "TEAM")
         said.append(f"an admin gives {', '.join(named)} for a team ({order})")
     if len(named) < len(of_team):
         said.append("an admin gives what users do not see, for a team")

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from actors.command_line import command
 from actors.errors import ConfigError
 from actors.kit.paths import absolute
 from supervisor.config.clients.client import ClientProgram
@@ -208,7 +209,7 @@ def _top_level(document: ConfigText, path: Path, findings: Findings, client: Cli
         fatal += [findings.error((key,), "unknown key", _top_level_hint(key, top[key])) for key in unknown]
     else:
         here = f'this is a file of {client.title}: only "mcpServers" is read of it'
-        findings.note((), here, "; ".join([*_other_places(top), f"`mcpvisor import {client.name}` takes them over"]))
+        findings.note((), here, "; ".join([*_other_places(top), f"`{command('import', client.name)}` takes them over"]))
     raise_together(fatal)
     return top
 
@@ -218,7 +219,7 @@ def _of_a_client(client: ClientProgram, path: Path) -> ConfigError:
     return ConfigError(
         f"this is a file of {client.title}, which keeps its servers in another form",
         path=str(path),
-        hint=f"`mcpvisor import {client.name}` takes them over",
+        hint=f"`{command('import', client.name)}` takes them over",
     )
 
 
@@ -240,7 +241,7 @@ def _top_level_hint(key: str, value: object) -> str:
     if isinstance(value, dict) and value.keys() & set(_SERVER_KEYS):
         return "move what is in it to the top level, as in VS Code's mcp.json"
     if isinstance(value, dict) and (theirs := [client for client in CLIENTS if client.servers == (key,)]):
-        names = " or ".join(f"`mcpvisor import {client.name}`" for client in theirs)
+        names = " or ".join(f"`{command('import', client.name)}`" for client in theirs)
         return f"{' and '.join(client.title for client in theirs)} keep servers there: {names} takes them over"
     likely = nearest(key, TOP_LEVEL)
     if likely:

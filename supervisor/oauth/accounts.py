@@ -12,6 +12,7 @@ from functools import partial
 import trio
 from msgspec.structs import replace
 
+from actors.command_line import command
 from actors.errors import LoginFailed
 from actors.kit import Latest
 from actors.launch import is_own, server_of
@@ -148,7 +149,7 @@ class OAuthAccounts:
     def _why_not(self, server: str, deployed: DeployedServer | None) -> str:
         entry = self._deployment.value.entries.get(server_of(server))
         if is_own(server) and entry is not None and entry.logs_in_each:
-            return f"each of its users logs in for themself: mcpvisor login {server_of(server)}"
+            return f"each of its users logs in for themself: {command('login', server_of(server))}"
         if deployed is None:
             return "it does not run as configured: see mcpvisor status"
         if deployed.config.kind == "stdio":

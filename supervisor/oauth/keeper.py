@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import trio
 from msgspec.structs import replace
 
+from actors.command_line import command
 from actors.transport.http.authorization import Denial, NoToken
 from supervisor.config import OAuthConfig
 from supervisor.oauth.issuers.grant import Grant, Tokens
@@ -163,7 +164,7 @@ class Keeper:
         return Denial(token=token) if token else self._no(self._why)
 
     def _no(self, why: str) -> Denial:
-        return Denial(login=True, reason=f"{why}; its user has to run `mcpvisor login {self._name}`")
+        return Denial(login=True, reason=f"{why}; its user has to run `{command('login', self._name)}`")
 
     def _renewable(self, tokens: Tokens) -> bool:
         return self._machine or bool(tokens.refresh)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import trio
 
+from actors.command_line import command
 from actors.errors import ServerDisabled, ServerGaveUp
 from actors.kit import Address
 from actors.kit.directory import Directory
@@ -19,7 +20,7 @@ from supervisor.metatools.servers.availability import missing_values_error
 from supervisor.servers.journals.journals import Journals
 
 SWITCHED_OFF = "it is switched off in the configuration"
-BY_OPERATOR = "it is switched off by its operator; to take that back: mcpvisor enable "
+BY_OPERATOR = "it is switched off by its operator; to take that back: "
 
 
 class Absences:
@@ -61,7 +62,7 @@ class Absences:
 
     async def report_switched_off(self, name: str, kind: str) -> None:
         """Show a launch that an operator has switched off."""
-        await self.report_disabled(name, kind, BY_OPERATOR + server_of(name))
+        await self.report_disabled(name, kind, BY_OPERATOR + command("enable", server_of(name)))
 
     async def switch_elsewhere(self, name: str, *, on: bool) -> None:
         """Show what other nodes of the fleet have of a server as switched on or off; nothing happens with any other."""

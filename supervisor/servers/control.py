@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import trio
 from msgspec.structs import replace
 
+from actors.command_line import command
 from actors.errors import InvalidArguments, ServerDisabled, UnknownServer
 from actors.kit import Address, Latest
 from actors.launch import is_own, server_of
@@ -132,10 +133,10 @@ class Operation:
         await self._call_up_all(server)
         await self._servers.disable(server)
         if off:
-            return Done(message=f"{server} was switched off already; to take it back: mcpvisor enable {server}")
+            return Done(message=f"{server} was switched off already; to take it back: {command('enable', server)}")
         return Done(
             message=f"{server} is switched off: its tools are hidden and no call starts it, also after a restart of "
-            f"the daemon; to take it back: mcpvisor enable {server}"
+            f"the daemon; to take it back: {command('enable', server)}"
         )
 
     async def _enable(self, server: str, principal: Principal) -> Done:

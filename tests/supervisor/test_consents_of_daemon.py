@@ -135,6 +135,8 @@ async def test_a_yes_is_taken_back_by_whose_it_is_or_an_admin(tmp_path: Path, da
         shown = (await command(url, "consents")).stdout.splitlines()
         assert shown[0].split() == ["ID", "TOOL", "WHOSE", "FOR", "SINCE"]
         assert shown[1].split()[:4] == [of_ana, "desk:echo", "ana", "good"]
+        refused = await command(url, "consents", of_ana, "none")
+        assert (refused.exit_code, "by the ID none; nothing was taken back" in refused.stderr) == (1, True)
         assert (await command(url, "consents", of_ana)).stderr == "desk:echo asks again\n"
         assert await call(at, "ana")
         assert (await command(url, "consents")).stderr == "Every tool that has to ask asks each time.\n"

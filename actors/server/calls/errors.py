@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from actors.command_line import command
 from actors.errors import (
     CallTimedOut,
     CallTooLarge,
@@ -119,7 +120,7 @@ class Delay(msgspec.Struct, frozen=True):
 
 
 def log_hint(server: str) -> str:
-    return f"`mcpvisor logs {server}` shows what it says"
+    return f"`{command('logs', server)}` shows what it says"
 
 
 def when_again(wait_s: float, next_start_s: float | None) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.diff import Change, Compared
 from actors.catalogue.offer import Offer
+from actors.command_line import command
 from actors.kit.reporter import Reporter
 from actors.launch import is_own
 from actors.life.breakers import OpenBreaker
@@ -210,7 +211,7 @@ class Record:
         # After a restart that is not tried any more the line before says why the last one failed.
         why = " ".join(self._as_logged(status.last_error or reason).split())
         what = "gave up" if previous is State.RESPAWNING else f"cannot be started: {why}"
-        self._journal.note(f"{what}; to try again: mcpvisor restart {self._server}", "warning")
+        self._journal.note(f"{what}; to try again: {command('restart', self._server)}", "warning")
 
     # Ends -----------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from actors.command_line import command
 from actors.transport.stdio.causes import cause_of
 from actors.transport.stdio.remedies import how_to_provide, provider_of
 from actors.transport.stdio.resources.allotment import size
@@ -51,7 +52,7 @@ def _configuration(facts: Facts) -> Iterator[Verdict]:
     for problem in facts.problems:
         yield Verdict("wrong", problem, "the daemon goes on without this server until it is mended")
     if facts.notes:
-        yield Verdict("warning", f"{_count(facts.notes, 'note')} on the configuration", f"mcpvisor check {facts.file}")
+        yield Verdict("warning", f"{_count(facts.notes, 'note')} on the configuration", command("check", facts.file))
     if not facts.problems:
         yield Verdict("ok", f"{facts.file}: {_count(facts.servers, 'server')}")
 

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from actors.command_line import command
 from actors.errors import ConfigError
 from supervisor.config.entries.slugs import derived_slugs
 from supervisor.config.syntax.editing import put, remove
@@ -142,7 +142,7 @@ def _slug(entry: object) -> str:
 
 def _conflict(name: str, place: _Place, document: ConfigText, path: str) -> ConfigError:
     where = (place.section, place.name)
-    message, hint = "there is such a server already", f"change it with: mcpvisor edit {shlex.quote(place.name)}"
+    message, hint = "there is such a server already", f"change it with: {command('edit', place.name)}"
     if name.casefold() != place.name.casefold():
         message, hint = f"its tools are called by the name {place.shown!r} already", 'set its "slug" to another name'
     elif name != place.name:

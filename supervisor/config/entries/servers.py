@@ -10,11 +10,11 @@ Rules of this file:
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
+from actors.command_line import command
 from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.faults import faults_of_itself, instance_faults
@@ -178,8 +178,8 @@ class _Entry:
         keys = [each for each in below if isinstance(each, str) and each and "." not in each]
         if not isinstance(error, UnsetVariable) or len(keys) < len(below):  # `edit` names no place in a list
             return error.hint
-        given = shlex.quote(".".join(keys))
-        return f"give a value with: mcpvisor edit {shlex.quote(self._name)} --set {given}=VALUE; or {error.hint}"
+        order = command("edit", self._name, "--set", f"{'.'.join(keys)}=VALUE")
+        return f"give a value with: {order}; or {error.hint}"
 
     def _replace_tiered(self, below: KeyPath, text: str) -> str:
         """Do that for a text that values of teams and users may stand in; return it with the defaults of these."""

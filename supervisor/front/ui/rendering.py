@@ -74,6 +74,7 @@ def _environment() -> jinja2.Environment:
     made.filters |= {
         "clean": clean,
         "clock": words.clock,
+        "command": words.command_line,
         "display_name": words.display_name,
         "glyph": words.glyph_of,
         "json_text": words.json_text,

@@ -15,6 +15,7 @@ from actors.catalogue.names.naming import tool_path
 from actors.catalogue.names.resolution import Resolved
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
+from actors.command_line import command
 from actors.errors import InvalidArguments
 from actors.protocol.agreement.client_capabilities import ELICIT
 from actors.protocol.agreement.versions import LATEST_MODERN
@@ -139,7 +140,7 @@ async def call(
         asked = await view.bench.run(size, _questions, typed, result)
         if asked is not None:
             return asked
-        text = f"It asks for more than this page can show. On the command line: mcpvisor call {found.path}"
+        text = f"It asks for more than this page can show. On the command line: {command('call', found.path)}"
         return CallAnswer(True, took_ms, [AnswerBlock(text=text)])
     blocks = [_block(each) for each in result.get("content", [])[:MAX_BLOCKS] if isinstance(each, dict)]
     if not blocks and "structuredContent" in result:

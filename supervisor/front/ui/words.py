@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.command_line import command
 from actors.installation import DISABLED, PER_USER, shown
 from actors.launch import is_own, server_of
 from supervisor.metatools.texts import clean, escape
@@ -186,6 +187,11 @@ def json_text(value: object) -> str:
 def setting(value: object) -> str:
     """Return a value of the configuration: a text as it is, any other as JSON."""
     return text(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Return `mcpvisor WORDS` to be typed into a shell."""
+    return text(command(*words))
 
 
 def text(value: object) -> str:

@@ -15,6 +15,7 @@ from functools import partial
 
 import msgspec
 
+from actors.command_line import command
 from actors.kit import Latest
 from actors.launch import is_own
 from actors.server.operators.journal import Journal, Level
@@ -49,7 +50,7 @@ class JournalLog:
             return
         self._left -= 1
         if self._silenced:
-            text = f"{text} ({self._silenced} lines before this one are only in: mcpvisor logs {self._server})"
+            text = f"{text} ({self._silenced} lines before this one are only in: {command('logs', self._server)})"
             self._silenced = 0
         log.log(_LEVELS[level], "%s: %s", self._server, text)
 

@@ -319,7 +319,8 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
         async with running_daemon(tmp_path, document, forking()) as daemon:
             url = f"{daemon.url}/mcp"
             restarted = await ask(url, "restart", "notes")
-            mixed = await ask(url, "restart", "notes", "failing", "Notes")
+            mixed = await ask(url, "restart", "notes", "failing")
+            unknown = await ask(url, "restart", "notes", "Notes")
             as_json = await ask(url, "sleep", "notes", "--json")
             told = await ask(url, "logs", "failing")
             told_json = await ask(url, "logs", "failing", "--json", "-n", "1")
@@ -335,7 +336,8 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
     assert (mixed.exit_code, mixed.stdout) == (1, "notes is restarted and ready, 3 tools\n")
     assert "did not start" in mixed.stderr or "is not available" in mixed.stderr
     assert "mcpvisor logs failing" in mixed.stderr
-    assert "there is no server 'Notes'; did you mean notes?" in mixed.stderr
+    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert "there is no server 'Notes'; did you mean notes?\nno server was ordered anything" in unknown.stderr
     assert json.loads(as_json.stdout)[0]["status"]["state"] == "dormant"
     assert "stderr   Error: no key" in told.stdout
     assert "stdout   Welcome" in told.stdout
