@@ -319,13 +319,21 @@ NOTHING_CHOSEN: Final = Chosen()
 
 
 def chosen_by(target: bytes) -> Chosen:
-    """Return what the address of a request says of its door; of what it says several times, the last."""
+    """Return what the address of a request says of its door; of what it says several times, the last.
+
+    Raises `UnknownDoor` where it may say something that cannot be read: who asked for less must not see all.
+    """
     asked = target.partition(b"?")[2]
     if not asked:
         return NOTHING_CHOSEN
     try:
         said = parse_qs(asked.decode("ascii"), max_num_fields=_MAX_FIELDS)
     except ValueError:
+        if PROFILE.encode() in asked or EXECUTE.encode() in asked:
+            text = (
+                f"what follows the ? of this address cannot be read: it has over {_MAX_FIELDS} fields, or is not ASCII"
+            )
+            raise UnknownDoor(text) from None
         return NOTHING_CHOSEN
     return Chosen(*(said.get(name, [""])[-1] for name in (PROFILE, EXECUTE)))
 

@@ -250,13 +250,20 @@ async def test_doors_of_a_profile_have_names_of_their_own_as_sessions_are_of_one
         (b"/mcp?Profile=a", "", ""),
         (b"/mcp?" + b"a=b&" * 1000, "", ""),
         (b"/mcp?profile=%ff", "\ufffd", ""),
-        (b"/mcp?profile=\xff", "", ""),
         (b"/mcp?execute=by-effect", "", "by-effect"),
         (b"/mcp?execute=by-effect&profile=work", "work", "by-effect"),
     ],
 )
 def test_what_an_address_says_of_its_door(target: bytes, profile: str, execute: str) -> None:
     assert chosen_by(target) == (profile, execute)
+
+
+@pytest.mark.parametrize(
+    "target", [b"/mcp?profile=\xff", b"/mcp?profile=work" + b"&a=b" * 20, b"/mcp?execute=by-effect" + b"&a=b" * 20]
+)
+def test_an_address_that_cannot_be_read_is_not_that_of_everything(target: bytes) -> None:
+    with pytest.raises(UnknownDoor, match="cannot be read"):
+        chosen_by(target)
 
 
 async def test_a_server_that_turns_out_to_have_nothing_of_a_profile_is_not_waited_for() -> None:
