@@ -9,6 +9,7 @@ the tool that wants it, too (`get_mail_message`). Where nothing is plain, nothin
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from actors.catalogue.offer import Tool
@@ -16,6 +17,8 @@ from actors.catalogue.snapshot import Entry
 from supervisor.metatools.arguments.synonyms import MAX_NAME_CHARS, words
 
 MAX_IDS: Final = 3
+MAX_WANTED: Final = 8
+"""So many ids of a tool are looked for: each among all tools of its server."""
 _ID: Final = "identifier"
 _IDS: Final = frozenset({_ID, "ids", "uuid", "guid"})
 _GIVES: Final = ("resolve", "lookup", "search", "find", "list", "query")
@@ -40,7 +43,7 @@ class _Giver(NamedTuple):
 
 def sources_of_ids(entry: Entry, tool: Tool) -> dict[str, str]:
     """Return for parameters that a call of a tool must have the name of the tool that gives their ids."""
-    wanted = {name: noun for name in tool.required if (noun := _noun(name))}
+    wanted = dict(islice(((name, noun) for name in tool.required if (noun := _noun(name))), MAX_WANTED))
     if not wanted:
         return {}
     context, own = frozenset(words(tool.name[:MAX_NAME_CHARS])), frozenset(words(entry.server[:MAX_NAME_CHARS]))
@@ -78,7 +81,7 @@ def _noun(parameter: str) -> tuple[str, ...]:
     return tuple(said[:-1]) if said and said[-1] in _IDS else ()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _giver(name: str) -> _Giver | None:
     """Return what a tool gives by its name; None if it is not one that lists."""
     said = words(name)

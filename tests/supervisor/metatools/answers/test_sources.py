@@ -8,7 +8,7 @@ import pytest
 
 from actors.catalogue.snapshot import Catalogue
 from supervisor.metatools.answers.lean import lean
-from supervisor.metatools.answers.sources import MAX_IDS, sources_of_ids
+from supervisor.metatools.answers.sources import MAX_IDS, MAX_WANTED, sources_of_ids
 from tests.supervisor.metatools.test_discovery import ask, catalogue
 
 
@@ -59,6 +59,9 @@ def test_an_optional_id_is_not_told_of_and_many_are_bounded() -> None:
     wanting = needing("compare", *(f"{thing}_id" for thing in things))
     entry = catalogue(s=[wanting, *(needing(f"list_{thing}s") for thing in things)]).entries["s"]
     assert len(sources_of_ids(entry, entry.tools["compare"])) == MAX_IDS
+    late = needing("compare", *(f"{'x' * number}ray_id" for number in range(MAX_WANTED)), "dog_id")
+    entry = catalogue(s=[late, needing("list_dogs")]).entries["s"]
+    assert sources_of_ids(entry, entry.tools["compare"]) == {}
     optional = {**wanting, "inputSchema": {**wanting["inputSchema"], "required": []}}
     entry = catalogue(s=[optional, needing("list_dogs")]).entries["s"]
     assert sources_of_ids(entry, entry.tools["compare"]) == {}
