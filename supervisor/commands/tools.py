@@ -125,8 +125,7 @@ def tools(
     be used now.
     """
     if required:
-        given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-        if others := {*given} - {"required", "as_json", "url"}:
+        if others := _given(context) - {"--require", "--json", "--url"}:
             raise click.UsageError(f"--require stands alone, without {', '.join(sorted(others))}")
         names = [name.strip() for each in required for name in each.split(",") if name.strip()]
         raise SystemExit(check_required(url, [*dict.fromkeys(names)], as_json=as_json))
@@ -142,6 +141,15 @@ def tools(
     out.print(f"{len(listing['tools'])} of {listing['total']} tools ({levels})", markup=False)
     for server, names in listing.get("hidden", {}).items():
         out.print(plain(f"hidden by the configuration of {server}: {', '.join(names)}"))
+
+
+def _given(context: click.Context) -> set[str]:
+    """Return the options of the command line, as they are written there."""
+    return {
+        (option.secondary_opts if context.params.get(option.name) is False else option.opts)[0]
+        for option in context.command.params
+        if option.name and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    }
 
 
 def check_required(url: str, names: list[str], *, as_json: bool) -> int:

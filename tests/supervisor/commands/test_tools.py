@@ -177,9 +177,18 @@ async def test_required_tools_are_all_told_of_and_what_may_pass_counts_last() ->
     assert [row["asked"] for row in json.loads(many.stdout)["tools"]] == names.split(",")
 
 
-@pytest.mark.parametrize("line", ["--require a:b --safety safe", "--require ,"])
-async def test_what_is_required_stands_alone(line: str) -> None:
-    assert (await invoke(f"tools {line}")).exit_code == 2
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--require a:b --by-effect --server x --json", "without --by-effect, --server"),
+        ("--require a:b --not-read-only --limit 3", "without --limit, --not-read-only"),
+        ("--require ,", ""),
+    ],
+)
+async def test_what_is_required_stands_alone(line: str, told: str) -> None:
+    result = await invoke(f"tools {line}")
+    assert result.exit_code == 2
+    assert told in result.stderr
 
 
 async def test_tokens_are_shown_by_server_and_by_tool_with_the_savings() -> None:
