@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 import trio
@@ -24,7 +25,7 @@ from supervisor.bridge.address import DEFAULT_URL as DEFAULT_URL
 from supervisor.bridge.address import read_address
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
-from supervisor.daemon_client.client import DaemonClient, connect
+from supervisor.daemon_client.client import DaemonClient, base_url, connect
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 from supervisor.metatools.texts import clean, escape
 
@@ -156,9 +157,15 @@ def ask(
                 say(plain(f"note: the daemon's configuration is refused, all runs as before: {fault}").plain)
         return answer
 
-    answer = run(ask_daemon)
-    if isinstance(answer, RequestRefused):
-        raise CommandFailed(explain(answer))
+    try:
+        answer = run(ask_daemon)
+        if isinstance(answer, RequestRefused):
+            raise CommandFailed(explain(answer))
+    except CommandFailed as error:
+        if path := urlsplit(base_url(url)).path:
+            advice = f"The address of a daemon is scheme, host and port; --url has {plain(path).plain} behind that."
+            raise type(error)(f"{error.message}\n{advice}") from None
+        raise
     return answer
 
 

@@ -200,6 +200,15 @@ def test_without_a_daemon_a_command_says_how_to_start_one_and_exits_with_69(argu
     assert "Traceback" not in result.output
 
 
+def test_an_address_with_a_path_that_is_no_daemon_s_is_told_of() -> None:
+    result = invoke("status", "--url", f"{NOWHERE}/foo?token=canary")
+    assert result.exit_code == 69
+    assert "The address of a daemon is scheme, host and port; --url has /foo behind that." in result.stderr
+    assert "canary" not in result.stderr
+    assert "--url has" not in invoke("status", "--url", f"{NOWHERE}/mcp/").stderr
+    assert invoke("status", "--url", "ftp://127.0.0.1").exit_code == 2
+
+
 def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCPVISOR_URL", "http://127.0.0.1:2")
     assert "no daemon answers at http://127.0.0.1:2" in invoke("status").stderr
