@@ -130,7 +130,7 @@ def connect(
             raise CommandFailed("nothing was written")
         change.write()
         if entries is None:
-            say(f"{chosen.title}: {chosen.afterwards}")
+            say(f"{chosen.title}: {chosen.applied}")
         else:
             _advise(chosen, entries, change)
     except ConfigError as error:

@@ -290,4 +290,4 @@ def _way_back(moved: Moved) -> FileChange | None:
 
 def _advise(client: ClientProgram) -> None:
     rules = f" Rules for these tools, {client.rules}, match nothing any more." if client.rules else ""
-    say(f"{client.title}: {client.afterwards}{rules} Connect it with: {command('connect', client.name)}")
+    say(f"{client.title}: {client.applied}{rules} Connect it with: {command('connect', client.name)}")

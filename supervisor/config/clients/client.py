@@ -79,8 +79,10 @@ class ClientProgram(msgspec.Struct, frozen=True, kw_only=True):
     """How its own command adds us, with `{name}` and `{url}`."""
     rewrites: bool = False
     """Whether it writes its file itself while it runs, so that a change may be lost."""
-    afterwards: str = "Restart it."
-    """What it needs until it has us."""
+    applied: str = "Restart it."
+    """When a change of its file is in force, or what that takes."""
+    then: str = ""
+    """What else it needs until it has us."""
     rules: str = ""
     """What its rules call a tool; those of servers that move here match nothing any more."""
     facts: Facts = Facts()
@@ -103,6 +105,11 @@ class ClientProgram(msgspec.Struct, frozen=True, kw_only=True):
 
     def find(self, name: str) -> ClientKey | None:
         return next((key for key in self.keys if key.name == name), None)
+
+    @property
+    def afterwards(self) -> str:
+        """Return what it needs until it has us."""
+        return f"{self.applied} {self.then}".rstrip()
 
     @property
     def programs(self) -> list[str]:

@@ -149,6 +149,13 @@ def test_a_client_that_writes_over_it_at_once_is_told_of(home: Path, monkeypatch
     assert "Claude Code runs and has written over" in result.stderr
 
 
+def test_a_client_is_told_what_it_needs_when_something_came_and_when_it_went(home: Path) -> None:
+    VSCODE.write(home)
+    assert "asks whether you trust the server" in invoke("connect", "vscode", "--yes").stderr
+    lines = invoke("connect", "vscode", "--undo", "--yes").stderr.splitlines()
+    assert lines[-1] == "VS Code: It reads the file by itself."
+
+
 def test_a_link_stays_one(home: Path) -> None:
     target = home / "dotfiles" / "mcp.json"
     target.parent.mkdir()

@@ -38,6 +38,8 @@ def test_every_client_has_a_place_on_every_system(client: ClientProgram, platfor
 def test_every_row_says_what_is_needed(client: ClientProgram) -> None:
     assert client.remote is None or URL in client.remote.values()
     assert client.servers
+    assert client.applied.endswith(".")
+    assert client.afterwards == f"{client.applied} {client.then}".strip()
     assert client.afterwards.endswith(".")
     command = client.command.format(name="n", url="http://u")
     assert not command or ("n" in command and "http://u" in command)
