@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
 from supervisor.metatools.arguments.synonyms import MAX_NAME_CHARS, words
+from supervisor.metatools.texts import clean
 
 MAX_IDS: Final = 3
 MAX_WANTED: Final = 8
@@ -42,13 +43,13 @@ class _Giver(NamedTuple):
 
 
 def sources_of_ids(entry: Entry, tool: Tool) -> dict[str, str]:
-    """Return for parameters that a call of a tool must have the name of the tool that gives their ids."""
+    """Return for parameters that a call of a tool must have the name of the tool that gives their ids, as shown."""
     wanted = dict(islice(((name, noun) for name in tool.required if (noun := _noun(name))), MAX_WANTED))
     if not wanted:
         return {}
     context, own = frozenset(words(tool.name[:MAX_NAME_CHARS])), frozenset(words(entry.server[:MAX_NAME_CHARS]))
     found = {name: _source(entry, tool, name, noun, context, own) for name, noun in wanted.items()}
-    return dict([(name, source) for name, source in found.items() if source][:MAX_IDS])
+    return dict([(clean(name), clean(source)) for name, source in found.items() if source][:MAX_IDS])
 
 
 def _source(

@@ -9,6 +9,7 @@ import pytest
 from actors.catalogue.snapshot import Catalogue
 from supervisor.metatools.answers.lean import lean
 from supervisor.metatools.answers.sources import MAX_IDS, MAX_WANTED, sources_of_ids
+from supervisor.metatools.arguments.synonyms import MAX_NAME_CHARS
 from tests.supervisor.metatools.test_discovery import ask, catalogue
 
 
@@ -48,6 +49,12 @@ def test_a_tool_that_lists_just_that_kind_of_thing_is_the_source(
     name: str, parameter: str, others: list[Any], source: str
 ) -> None:
     assert told(name, parameter, *others) == source
+
+
+def test_a_name_that_hides_something_is_told_without_it() -> None:
+    hidden = f"{'x' * (MAX_NAME_CHARS - 7)}_dog_id\u202e\x1b[2J"
+    entry = catalogue(s=[needing("get_it", hidden), needing("find_dog_id")]).entries["s"]
+    assert sources_of_ids(entry, entry.tools["get_it"]) == {hidden[:MAX_NAME_CHARS]: "find_dog_id"}
 
 
 def test_the_name_of_the_server_is_no_word_of_the_thing() -> None:
