@@ -35,6 +35,8 @@ META_KEY: Final = "mcpvisor/picked"
 """In `_meta` of what was picked: how many bytes that has, and how many the result had."""
 _APART: Final = re.compile(r"\s*,\s*(?=\$)")
 _LEVELS, _NAMES, _NAME_CHARS, _COMPARED = 6, 8, 40, 100
+_MISSING, _MISSING_CHARS = 3, 600
+"""So many paths of which nothing is there are told of, by name and with what is there instead."""
 
 Tree = dict[str | int, Any] | None
 """What of a value is picked: all of it, or of some members and elements what is picked of them."""
@@ -98,7 +100,9 @@ def pick(body: bytes, wanted: Sequence[Path]) -> Picked:
         return Picked(body, "Nothing was picked: the result is no JSON.")
     tries = [_Try(value, wanted) for value in readings]
     best = max(tries, key=lambda each: len(each.found))  # the first of equals
-    missing = "; ".join(best.missing)
+    missing = "; ".join(text[:_MISSING_CHARS] for text in best.missing[:_MISSING])
+    if (more := len(best.missing) - _MISSING) > 0:
+        missing = f"{missing}; and {more} more"
     if not best.found:
         return Picked(body, f"Nothing was picked: {missing}.")
     value, size = best.picked(), len(apart.structured or apart.said)

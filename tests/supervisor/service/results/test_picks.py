@@ -92,6 +92,15 @@ def test_names_on_the_way_are_shown_as_what_they_are() -> None:
     assert "of $.a\\n\\u001b] c" in made.told
 
 
+def test_of_many_paths_to_nothing_a_few_are_told() -> None:
+    body = result(json.dumps({"a": 1, **{f"name{number}" * 9: 0 for number in range(12)}}))
+    absent = [f"$.{'b' * 30}{number}" for number in range(19)]
+    _, made = picked(body, "$.a", *absent)
+    assert made.told.endswith("; and 16 more.")
+    assert len(made.told) < 3000
+    assert len(pick(body, read_picks(raw(absent))).told) < 3000
+
+
 def test_nothing_is_told_where_nothing_was_left_out() -> None:
     text, made = picked(result(json.dumps(ROWS, indent=2)), "$")
     assert json.loads(text) == ROWS
