@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import Annotated
@@ -49,7 +49,7 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
     by them."""
 
     def __bool__(self) -> bool:
-        return self != NO_RULES
+        return bool(self.deny or self.rename or self.describe) or self.allow != ("*",)
 
     def allows(self, tool: str) -> bool:
         return fits(tool, self.allow) and not fits(tool, self.deny)
@@ -60,18 +60,17 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
         A tool that is shown as it is stays the same object, with its token count.
         """
         if not self:
-            return offer
+            unmet = [] if offer.partial else _some(self._unmet([tool.name for tool in offer.tools]))
+            return replace(offer, problems=(*offer.problems, *unmet)) if unmet else offer
         allowed = [tool for tool in offer.tools if self.allows(tool.name)]
         renames, problems = _possible(self.rename, [tool.name for tool in allowed])
         tools = tuple(_rewrite(tool, renames.get(tool.name), self.describe.get(tool.name)) for tool in allowed)
         as_they_are = {tool.name for tool in tools if tool.own is None}
         problems += [] if offer.partial else self._unmet([tool.name for tool in offer.tools])
-        more = len(problems) - MAX_PROBLEMS
-        problems[MAX_PROBLEMS:] = [f"tools: {more} more problems of this kind"] if more > 0 else []
         return replace(
             offer,
             tools=tools,
-            problems=(*offer.problems, *problems),
+            problems=(*offer.problems, *_some(problems)),
             token_counts={name: count for name, count in offer.token_counts.items() if name in as_they_are},
         )
 
@@ -79,12 +78,26 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
         """Return what is said of tools that the server, which has tools of these names, has not got."""
         known, own = frozenset(names), {new: old for old, new in self.rename.items()}
         problems = [] if self.allow else ["tools.allow: it is empty, so nobody sees any tool of this server"]
-        for part, patterns in (("allow", self.allow), ("deny", self.deny)):
+        for key, patterns in (("tools.allow", self.allow), ("tools.deny", self.deny), *self._beside()):
             missed = (word for word in patterns if word != "*" and not any(fnmatchcase(name, word) for name in names))
-            problems += [_no_tool(part, word, names, own) for word in missed]
-        for part, said in (("rename", self.rename), ("describe", self.describe)):
-            problems += [_no_tool(part, word, names, own) for word in said if word not in known]
+            problems += [_no_tool(key, word, names, own) for word in missed]
+        for key, said in (("tools.rename", self.rename), ("tools.describe", self.describe)):
+            problems += [_no_tool(key, word, names, own) for word in said if word not in known]
         return problems
+
+    def _beside(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        return ()
+
+
+class EntryRules(ToolRules, frozen=True, kw_only=True):
+    """The same with what else an entry says of tools by their names: patterns by key. It changes no tool, but what fits
+    none is a problem, too.
+    """
+
+    beside: Mapping[str, tuple[str, ...]] = {}
+
+    def _beside(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        return self.beside.items()
 
 
 NO_RULES = ToolRules()
@@ -135,8 +148,13 @@ def _rewrite(tool: Tool, name: str | None, description: str | None) -> Tool:
     return replace(tool, **told, definition=definition, own=tool.own or tool)
 
 
-def _no_tool(part: str, word: str, names: Sequence[str], own: Mapping[str, str]) -> str:
-    text = f"tools.{part}: the server has no tool {_quote(word)}"
+def _some(problems: list[str]) -> list[str]:
+    more = len(problems) - MAX_PROBLEMS
+    return [*problems[:MAX_PROBLEMS], f"tools: {more} more problems of this kind"] if more > 0 else problems
+
+
+def _no_tool(key: str, word: str, names: Sequence[str], own: Mapping[str, str]) -> str:
+    text = f"{key}: the server has no tool {_quote(word)}"
     if word in own:
         return f"{text}: write {_quote(own[word])}, its own name of it"
     bare = _WILD.sub("", word)[:_MAX_SHOWN]

@@ -276,7 +276,7 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
         users={name: config.users for name, config in entries.items() if config.users},
         named=frozenset(user for config in entries.values() for user in config.users),
         rules={name: rules_for(entries[name], configuration.settings) for name in usual},
-        tool_rules={name: config.tools for name, config in entries.items() if config.tools},
+        tool_rules={name: rules for name, config in entries.items() if (rules := config.tool_rules) != NO_RULES},
         given=given,
         origins=configuration.origins,
         environ=configuration.environ,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, structs
 
 from actors.catalogue.metadata import Safety
-from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.catalogue.tool_rules import NO_RULES, EntryRules, ToolRules
 from actors.catalogue.trust import Trust
 from actors.instances.settings import MAX_INSTANCES
 from actors.protocol.asking.questions import Fallback
@@ -265,6 +265,20 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     @property
     def path_name(self) -> str:
         return self.slug or self.name
+
+    @property
+    def tool_rules(self) -> ToolRules:
+        """What the entry says of tools by their names; all else that does so beside `tools` is only looked at."""
+        budgets = self.result_token_budget
+        lists = {
+            "confirm": () if isinstance(self.confirm, str) else self.confirm,
+            "confirm_except": self.confirm_except,
+            "confirm_within_s": tuple(self.confirm_within_s),
+            "read_only": self.read_only or (),
+            "result_token_budget": tuple(budgets) if isinstance(budgets, dict) else (),
+        }
+        beside = {key: patterns for key, patterns in lists.items() if patterns}
+        return EntryRules(**structs.asdict(self.tools), beside=beside) if beside else self.tools
 
     @property
     def launch(self) -> Launch:

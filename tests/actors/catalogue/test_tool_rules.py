@@ -15,7 +15,7 @@ from actors.catalogue.metadata import describe
 from actors.catalogue.names.resolution import Absent, Resolved
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
-from actors.catalogue.tool_rules import MAX_PROBLEMS, NO_RULES, ToolRules, name_fault
+from actors.catalogue.tool_rules import MAX_PROBLEMS, NO_RULES, EntryRules, ToolRules, name_fault
 from actors.search.documents.index import Index
 
 NAMES = ["read_file", "write_file", "delete_file", "list"]
@@ -120,6 +120,23 @@ def test_a_name_that_cannot_be_given_is_a_problem_and_not_given(
     found = problems(rules)
     assert len(found) == len(told)
     assert all(problem.startswith(f"tools.rename: {start}") for problem, start in zip(found, told, strict=True))
+
+
+def test_what_names_tools_beside_the_rules_changes_nothing_and_is_looked_at_alike() -> None:
+    whole = offer()
+    beside = {"read_only": ("raed_file", "*"), "confirm": ("delete_*",), "confirm_within_s": ("ls",)}
+    rules = EntryRules(rename={"list": "ls"}, beside=beside)
+    assert problems(rules) == (
+        "read_only: the server has no tool 'raed_file'; did you mean 'read_file'?",
+        "confirm_within_s: the server has no tool 'ls': write 'list', its own name of it",
+    )
+    only_beside = EntryRules(beside={"read_only": ("list",)})
+    assert not only_beside
+    assert only_beside.apply(whole) is whole
+    wrong = EntryRules(beside={"read_only": ("lists",)})
+    assert wrong.apply(whole).tools is whole.tools
+    assert problems(wrong) == ("read_only: the server has no tool 'lists'; did you mean 'list'?",)
+    assert wrong.apply(offer(partial=True)).problems == ()
 
 
 def test_the_name_of_a_hidden_tool_is_free() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.catalogue.tool_rules import NO_RULES, EntryRules, ToolRules
+from supervisor.config import ServerConfig
+from supervisor.reference.configuration import descriptions
 from tests.supervisor.config.entries.test_servers import parse_entry, server
 
 C = {"command": "c"}
@@ -84,3 +87,20 @@ def test_a_name_that_cannot_be_given_is_noted_with_its_line_and_the_server_stays
     ]
     assert "1 to 128 ASCII letters" in configuration.notes[0].message
     assert "another tool" in configuration.notes[1].message
+
+
+def test_all_keys_that_name_tools_are_looked_at() -> None:
+    """A key of an entry that takes patterns of tools belongs to its `tool_rules`, or its slips are never told."""
+    plain = ServerConfig(name="s", command="x")
+    assert plain.tool_rules is plain.tools
+    taking = {name for name, text in descriptions(ServerConfig).items() if "`*` for any rest" in text}
+    assert taking == {"confirm", "confirm_except", "confirm_within_s", "read_only", "result_token_budget"}
+    given: dict[str, Any] = {
+        "confirm": ("a",),
+        "confirm_except": ("b",),
+        "confirm_within_s": {"c": 1.0},
+        "read_only": ("d",),
+    }
+    rules = structs.replace(plain, **given, result_token_budget={"e": 100}).tool_rules
+    assert isinstance(rules, EntryRules)
+    assert rules.beside == {**given, "confirm_within_s": ("c",), "result_token_budget": ("e",)}
