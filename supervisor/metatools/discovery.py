@@ -23,6 +23,7 @@ from actors.messages import ServerStatus
 from actors.search.document import Document, Found, Hit
 from actors.search.ranking.search import EVERYTHING, find
 from actors.search.ranking.ties import Prefer
+from supervisor.config.syntax.keys import nearest_names
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import after_successors, careful
 from supervisor.metatools.answers.lists import tools_page
@@ -237,7 +238,7 @@ def _likely(done: Searched) -> frozenset[str]:
 def _remark(seen: Catalogue, done: Searched) -> str:
     scope = done.scope
     if scope.unknown:
-        return f"There is no server {scope.unknown!r}."
+        return no_server(seen, scope.unknown)
     if scope.listing:
         return unlisted_sentences(seen, scope.servers)
     if scope.absent is not None and scope.absent.server in seen.visible:
@@ -324,6 +325,12 @@ def find_servers(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[str]
     given = {name: find_server_named(name, seen) for name in sorted(names)}
     unknown = next((name for name, server in given.items() if not server), "")
     return frozenset(given.values()) - {""}, clean(unknown)[:64]
+
+
+def no_server(seen: Catalogue, unknown: str) -> str:
+    """Return what is said of a name beside a query that means no server, with the nearest names."""
+    nearest = ", ".join(clean(name)[:64] for name in nearest_names(unknown, seen.names.servers))
+    return f"There is no server {unknown!r}; did you mean {nearest}?" if nearest else f"There is no server {unknown!r}."
 
 
 def _is_path(query: str, seen: Catalogue) -> bool:

@@ -98,6 +98,17 @@ def test_no_error_is_left_out() -> None:
     assert ours == {error.__name__ for error in generate.shown_errors()} | ELSEWHERE.keys()
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_an_error_is_called_by_its_type(page: Path) -> None:
+    """What a program finds in `data.type` is no name of a class: `invalid`, not `invalid_arguments`. `server_error` is
+    what a server itself answered.
+    """
+    errors = generate.shown_errors()
+    classes = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", error.__name__).lower() for error in errors}
+    words = set(re.findall(r"`([a-z_]+)`", page.read_text(encoding="utf-8")))
+    assert words & classes <= {"server_error", *(error.kind for error in errors)}
+
+
 def test_the_command_writes_what_is_different(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,6 +94,10 @@ class _Several(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     pick: msgspec.Raw = NO_RAW
 
 
+_NEEDS_A_PATH = (
+    f"'tool_path' must be a string such as 'github:create_issue', or {CALLS!r} a list of calls with 'tool_path' and "
+    "'arguments'"
+)
 _WHOLE = re.compile(r"[^\s:]+:[^\s:/]\S*")
 """A path with its server, and no address."""
 _exact = msgspec.json.Decoder(_Exact)
@@ -281,7 +285,7 @@ def _read_loosely(arguments: msgspec.Raw) -> Execute:
             break
         rest = dict(members(EXECUTE, inner))  # {"arguments": {"tool_path": ..., "arguments": ...}}
     if not isinstance(path, str) or not path.strip():
-        raise invalid(EXECUTE, "'tool_path' must be a string such as 'github:create_issue'", given)
+        raise invalid(EXECUTE, _NEEDS_A_PATH, given)
     if _is_envelope(inner, path):
         envelope = members(EXECUTE, inner)
         inner, pick = object_text(envelope["arguments"]), envelope.get(PICK, pick)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -56,6 +57,7 @@ QUERY_KEYS = (
     *("description", "tool_description", "prompt", "question", *PATH_KEYS),
 )
 FURTHER = "queries"
+NEEDS_A_QUERY = f"'query' must be a string that says what a tool should do, or {FURTHER!r} a list of such strings"
 _FIRST_KEYS = tuple(key for key in QUERY_KEYS if key != FURTHER)
 CURSOR_KEYS = ("cursor", "next_cursor", "nextCursor")
 LIMIT_KEYS = ("limit", "max_results", "maxResults", "top_k", "topK", "count", "n")
@@ -67,6 +69,8 @@ URI_KEYS = ("uri", "resource_uri", "resource", "path")
 _EVERY_KIND = frozenset({"*", "all", "any"})
 _ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]{0,40}://", re.IGNORECASE)
 _MAX_KEYS_SHOWN = 10
+_KINDS_OF_JSON = {b'"': "string", b"[": "list", b"{": "object", b"t": "boolean", b"f": "boolean", b"n": "null"}
+_HOLDING = frozenset({"string", "list", "object"})
 
 
 class Discover(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,10 +101,20 @@ class ResourceQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def invalid(tool: str, what: str, given: Members | None = None) -> InvalidArguments:
-    received = [key[:40] for key in list(given or ())[:_MAX_KEYS_SHOWN]]
-    got = f"; received {', '.join(map(repr, received))}" if received else ""
+    """Return the error: what is wrong, and which keys were received with what kind of value, but no value."""
+    shown = dict(islice((given or {}).items(), _MAX_KEYS_SHOWN))
+    received = [key[:40] for key in shown]
+    kinds = (f"{key[:40]!r} ({_kind_of(raw)})" for key, raw in shown.items())
+    got = f"; received {', '.join(kinds)}" if received else ""
     details = {"tool": tool, "received": received, "schema": SCHEMAS[tool]}
     return InvalidArguments(f"{tool}: {what}{got}", details=details)
+
+
+def _kind_of(raw: msgspec.Raw) -> str:
+    """Return what kind of value this is, by its first byte, and whether there is anything in it."""
+    data = bytes(raw).strip()
+    kind = _KINDS_OF_JSON.get(data[:1], "number")
+    return f"empty {kind}" if kind in _HOLDING and not data[1:-1].strip() else kind
 
 
 def members(tool: str, arguments: msgspec.Raw) -> Members:
@@ -169,7 +183,7 @@ def _read_loosely(arguments: msgspec.Raw, max_limit: int) -> Discover:
     after = cursor(DISCOVER, given)
     alone = first(given, QUERY_KEYS) is None and (bool(servers) or after is not None)  # a server: all that it has
     if not words and not further and not alone:
-        raise invalid(DISCOVER, "'query' must be a string that says what a tool should do", given)
+        raise invalid(DISCOVER, NEEDS_A_QUERY, given)
     needs = _distinct([" ".join(words), *further])
     if len(needs) > MAX_NEEDS:
         raise invalid(DISCOVER, f"{len(needs)} needs at once, {MAX_NEEDS} are the most")
@@ -255,7 +269,10 @@ def text_list(
     given: Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES, tool: str = DISCOVER
 ) -> list[str]:
     """Return the texts of a list, or the one text. Raises `InvalidArguments` if they are too many, or one too long."""
-    named = texts(said_once(tool, keys, given) if keys is SERVER_KEYS else first(given, keys))
+    asked = said_once(tool, keys, given) if keys is SERVER_KEYS else first(given, keys)
+    named = texts(asked)
+    if keys is SERVER_KEYS and not named and asked not in (None, [], {}):
+        raise invalid(tool, "'server' must be the name of a server, or a list of names", given)
     if len(named) > MAX_LISTED:
         raise invalid(tool, f"{len(named)} {what} at once, {MAX_LISTED} are the most", given)
     if any(len(text) > longest for text in named):

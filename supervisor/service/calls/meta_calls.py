@@ -37,6 +37,7 @@ from supervisor.metatools.discovery import (
     build_answer,
     cut,
     find_servers,
+    no_server,
     weight,
 )
 from supervisor.metatools.lenient_json import EMPTY
@@ -247,7 +248,7 @@ class MetaCalls:
     def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: tools.ResourceQuery) -> _Shown:
         named, unknown = find_servers(seen, asked.servers)
         told = standings(named - seen.visible, statuses)
-        remark = f"There is no server {unknown!r}." if unknown else f"{told}; tell the user." if told else ""
+        remark = no_server(seen, unknown) if unknown else f"{told}; tell the user." if told else ""
         servers = seen.visible & named if asked.servers else seen.visible
         budget = self._deployment.value.settings.discover_token_budget
         context = Context(seen=seen, statuses=statuses, budget=budget, now=trio.current_time())

@@ -106,6 +106,10 @@ def test_a_list_of_a_server_that_is_not_there_says_which_there_are(query: str) -
     assert answer["notice"].startswith("There is no server 'nosuch'. Servers: crawler ")
 
 
+def test_a_misspelt_server_is_answered_with_the_nearest_name() -> None:
+    assert ask("crawlre:*")["notice"].startswith("There is no server 'crawlre'; did you mean crawler? Servers: ")
+
+
 def test_a_tool_that_is_called_like_a_server_stays_on_the_page() -> None:
     assert paths("fetch") == ["fetch:fetch", "fetch:get_page", "crawler:fetch"]
     assert paths("fetch", limit=2) == ["fetch:fetch", "crawler:fetch"]

@@ -165,8 +165,37 @@ def test_what_is_not_plain_is_answered_with_the_schema_in_the_text_and_not_twice
 def test_an_error_names_the_keys_that_were_received_and_no_values() -> None:
     with pytest.raises(InvalidArguments) as caught:
         execution.execute(raw({"tol_path": PATH, "secret": "s3cr3t-value"}))
-    assert "'tol_path', 'secret'" in caught.value.message
+    assert "'tol_path' (string), 'secret' (string)" in caught.value.message
     assert "s3cr3t-value" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(5, "number"), (None, "null"), (True, "boolean"), ([1], "list"), ([], "empty list")],
+)
+def test_an_error_says_what_kind_of_value_was_received(value: Any, kind: str) -> None:
+    with pytest.raises(InvalidArguments, match=rf"received 'tool_path' \({kind}\)"):
+        execution.execute(raw({"tool_path": value}))
+    with pytest.raises(InvalidArguments, match=rf"received 'query' \({kind}\)"):
+        tools.discover(raw({"query": value}), 50)
+
+
+def test_where_several_may_stand_an_error_says_both_ways() -> None:
+    with pytest.raises(InvalidArguments, match=r"'tool_path' must be a string such as .*, or 'calls' a list of calls"):
+        execution.asked_calls(raw({"calls": []}))
+    with pytest.raises(InvalidArguments, match=r"'query' must be a string that says .*, or 'queries' a list of such"):
+        tools.discover(raw({"queries": []}), 50)
+
+
+@pytest.mark.parametrize("server", [5, {"a": 1}, [5], True])
+def test_a_server_that_is_no_name_is_refused(server: Any) -> None:
+    with pytest.raises(InvalidArguments, match="list_mcp_resources: 'server' must be the name of a server"):
+        tools.list_resources(raw({"server": server}))
+
+
+@pytest.mark.parametrize("server", [None, "", [], {}])
+def test_no_server_is_no_restriction(server: Any) -> None:
+    assert tools.list_resources(raw({"server": server})).servers == frozenset()
 
 
 def test_a_deep_nest_is_refused_and_does_not_crash() -> None:
