@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 import trio
 
-from actors.errors import CallTooLarge, ProtocolViolation
+from actors.errors import CallTooLarge, ProtocolViolation, SupervisorError
 from actors.kit.nursery import background
 from actors.protocol.wire.fragment import read_fragment, request_id
 from actors.protocol.wire.framing import Line, Oversized
@@ -196,7 +196,7 @@ class Bridge:
         """Do what can be done where there is no connection; return whether there may be one in a moment."""
         now = trio.current_time()
         if error.kind == "rejected":
-            await self._give_up(error.reason)
+            await self._give_up(error.reason, error.error)
         if error.kind != "refused" or self._relay.deadline is None or self._starting is None:
             return False
         if now < self._lost_at + GRACE_S:
@@ -211,14 +211,17 @@ class Bridge:
             log.info("%s", said)
         return True
 
-    async def _give_up(self, why: str, *, at_once: bool = True) -> None:
-        """Say why there is no daemon, and tell whoever waits that this is of no use, where it is not."""
+    async def _give_up(self, why: str, error: SupervisorError | None = None, *, at_once: bool = True) -> None:
+        """Say why there is no daemon, and tell whoever waits that this is of no use, where it is not.
+
+        `error`: what they are told, where the daemon itself has said it.
+        """
         if why != self._warned:
             log.warning("%s", why)
             self._warned = why
         await self._tell(self._relay.lose(why, trio.current_time()))
         if at_once:
-            await self._tell(self._relay.refuse(why))
+            await self._tell(self._relay.refuse(why, error))
 
     async def _pause(self, pause_s: float) -> None:
         """Wait before the next attempt, not for long once a client says something."""

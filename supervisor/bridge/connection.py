@@ -12,8 +12,9 @@ import select
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from http import HTTPStatus
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+import msgspec
 import trio
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import (
@@ -29,6 +30,7 @@ from wsproto.events import (
 )
 from wsproto.utilities import ProtocolError
 
+from actors.errors import UnknownDoor
 from actors.protocol.wire import json
 from supervisor.bridge.address import DoorAddress
 from supervisor.front.edge.fields import MOST_BYTES
@@ -43,6 +45,7 @@ MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
 """Of a daemon; the largest answer of a server that a daemon lets pass by default is a sixteenth."""
 LEAST_LIMIT_BYTES: Final = 1024 * 1024
 """What a daemon takes that does not say."""
+_DATA: Final = msgspec.json.Decoder(dict[str, Any])
 MAX_WORDS: Final = 300
 """Characters of a refusal that are shown."""
 
@@ -50,7 +53,8 @@ MAX_WORDS: Final = 300
 class NotReached(Exception):
     """There is no connection. `kind`: nobody listens there, who does refuses us, or no answer came.
 
-    `challenge`: what the daemon gives to whoever can read its key, as it wants a credential.
+    `challenge`: what the daemon gives to whoever can read its key, as it wants a credential. `error`: what it says to
+    the client itself, that it has no such door.
     """
 
     def __init__(
@@ -58,11 +62,13 @@ class NotReached(Exception):
         reason: str,
         kind: Literal["refused", "rejected", "away"] = "away",
         challenge: Challenge | None = None,
+        error: UnknownDoor | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.kind = kind
         self.challenge = challenge
+        self.error = error
 
 
 class DaemonConnection:
@@ -225,4 +231,13 @@ def _refusal(status: int, said: bytearray) -> NotReached:
     words = json.text_at(bytes(said), "error", "message")[:MAX_WORDS]
     reason = f"it refuses with status {status}" + (f": {words}" if words else "")
     challenge = challenge_in(bytes(said)) if status == HTTPStatus.UNAUTHORIZED else None
-    return NotReached(reason, "away" if status >= 500 else "rejected", challenge)
+    error = _unknown_door(said) if status == HTTPStatus.NOT_FOUND and words else None
+    return NotReached(reason, "away" if status >= 500 else "rejected", challenge, error)
+
+
+def _unknown_door(said: bytearray) -> UnknownDoor:
+    """Return the error of a daemon that has no such door, as it would answer it over HTTP."""
+    data = json.read_or(_DATA, json.at(bytes(said), "error", "data"), {})
+    error = UnknownDoor(json.text_at(bytes(said), "error", "message"))
+    error.details = {name: value for name, value in data.items() if name not in error.data()}
+    return error

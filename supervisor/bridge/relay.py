@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from actors.errors import DaemonAway, DaemonLost, ShuttingDown, TooManyCalls
+from actors.errors import DaemonAway, DaemonLost, ShuttingDown, SupervisorError, TooManyCalls
 from actors.protocol.changes import ACKNOWLEDGED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import JsonRpcMessage
@@ -288,13 +288,16 @@ class Relay:
         """Give up the requests that have waited long enough."""
         return [] if self.is_open else self._give_up(now)
 
-    def refuse(self, why: str) -> list[bytes]:
-        """Give up all requests that wait: there will be no daemon unless somebody does something."""
-        self._why = why
-        return self._give_up(math.inf)
+    def refuse(self, why: str, error: SupervisorError | None = None) -> list[bytes]:
+        """Give up all requests that wait: there will be no daemon unless somebody does something.
 
-    def _give_up(self, by: float) -> list[bytes]:
-        error = DaemonAway(f"no daemon answers at {self._place}: {self._why}")
+        `error`: what they are told in place of that.
+        """
+        self._why = why
+        return self._give_up(math.inf, error)
+
+    def _give_up(self, by: float, error: SupervisorError | None = None) -> list[bytes]:
+        error = error or DaemonAway(f"no daemon answers at {self._place}: {self._why}")
         return [line for entry in self._queue.take_requests(by) for line in entry.failures(error)]
 
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.errors import ProtocolViolation
+from actors.errors import ProtocolViolation, UnknownDoor
 from actors.protocol.wire.framing import Line, Oversized
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.bridge.bridge import GRACE_S, MAX_PAUSE_S, Bridge
@@ -332,13 +332,23 @@ async def test_a_daemon_that_was_started_here_and_cannot_be_again_is_not_waited_
         assert world.heard[1]["error"]["message"].endswith("line 3 of the configuration is wrong")
 
 
-async def test_a_daemon_that_refuses_says_why(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    world = World(NotReached("it refuses with status 404: there is no door", "rejected"))
+async def test_a_door_that_there_is_not_is_the_daemon_s_own_error(autojump_clock: MockClock) -> None:
+    error = UnknownDoor("no server 'x' is configured", details={"servers": ["git"]})
+    world = World(NotReached("it refuses with status 404", "rejected", error=error))
     async with world.running():
         await world.say(request(1, "tools/list"))
         await trio.sleep(0.2)
         (answer,) = world.heard
-        assert answer["error"]["message"].endswith("it refuses with status 404: there is no door")
+    assert answer["error"] == {"code": error.code, "message": error.message, "data": error.data()}
+
+
+async def test_a_daemon_that_refuses_says_why(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    world = World(NotReached("it refuses with status 403: there is no door", "rejected"))
+    async with world.running():
+        await world.say(request(1, "tools/list"))
+        await trio.sleep(0.2)
+        (answer,) = world.heard
+        assert answer["error"]["message"].endswith("it refuses with status 403: there is no door")
         await trio.sleep(100)
     assert caplog.text.count("there is no door") == 1
 

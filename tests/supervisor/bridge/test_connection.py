@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -228,10 +229,16 @@ async def test_nobody_speaks_tls_there() -> None:
                 pass
 
 
+NO_DOOR = (
+    b'{"error": {"message": "there is no door \'x\'", "data": '
+    b'{"type": "not_found", "outcome": "not_sent", "retryable": false, "servers": ["git"]}}}'
+)
+
+
 @pytest.mark.parametrize(
     ("status", "body", "reason", "kind"),
     [
-        (404, b'{"error": {"message": "there is no door \'x\'"}}', "404: there is no door 'x'", "rejected"),
+        (404, NO_DOOR, "404: there is no door 'x'", "rejected"),
         (421, b"", "421", "rejected"),
         (503, b"too many connections\n", "503", "away"),
     ],
@@ -244,6 +251,11 @@ async def test_a_refusal_is_told_in_its_words(status: int, body: bytes, reason: 
 
     found = await refusal(talk)
     assert (found.reason, found.kind) == (f"it refuses with status {reason}", kind)
+    if status == 404:
+        assert found.error is not None
+        assert found.error.data() == json.loads(NO_DOOR)["error"]["data"]
+    else:
+        assert found.error is None
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", b"220 ftp.example.com\r\n", b"\0"])
