@@ -111,6 +111,9 @@ def choose(facts: Facts, offered: Offered | None, wanted: Door | None = None) ->
     if searches == "never":
         cost = f" and {tokens:,} tokens" if tokens is not None else ""
         return _meta_tools(facts, offered, f"it would send its model all {tools:,}{cost} with every request")
+    if limit is not None:
+        told = f"it takes {limit.tools} tools, more are {limit.above}, and nothing says what {tools:,} cost its model"
+        return _meta_tools(facts, offered, told)
     return _meta_tools(facts, offered, f"nothing says what it does with {tools:,} tools")
 
 

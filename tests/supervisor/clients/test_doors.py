@@ -80,6 +80,11 @@ def test_each_client_gets_the_door_that_its_facts_make_the_best(name: str) -> No
         ),
         ("zed", FEW, "the four tools at /mcp, as it would send its model all 3 and 240 tokens with every request"),
         ("windsurf", MANY, "the four tools at /mcp, as it takes 100 tools at most, and there are 612"),
+        (
+            "windsurf",
+            FEW,
+            "the four tools at /mcp, as it takes 100 tools, more are left out, and nothing says what 3 cost its model",
+        ),
         ("junie", MANY, "the four tools at /mcp, as nothing says what it does with 612 tools"),
     ],
 )
