@@ -108,6 +108,9 @@ def connect(
     if name is not None and not _NAME.fullmatch(name):
         raise click.UsageError("--name takes letters, digits, - and _")
     daemon, machine = find_daemon(url), this_machine()
+    given = {"--undo": undo, "--door": door, "--name": name, "--yes": yes, "--dry-run": dry_run}
+    if client is None and (for_one := [option for option, value in given.items() if value]):
+        raise click.UsageError(f"CLIENT is missing, which {', '.join(for_one)} is about; mcpvisor connect lists them")
     if door is not None and not daemon.is_first:
         raise click.UsageError("--url names a door already: give the address without one, or leave out --door")
     if client is None:
@@ -154,6 +157,8 @@ def _entries(client: ClientProgram, daemon: DaemonPlace, wanted: Door | None, na
     if daemon.is_first:
         choice = doors.choose(client.facts, offered, wanted)
         say(f"{client.title} gets {choice}.")
+        if offered is None and wanted is None:
+            say("Start one with: mcpvisor run --config FILE. Connecting again then may choose another door.")
         door, urls = choice.door, {name: doors.address(daemon.url, choice.door)}
         if door == "by-effect" and offered is not None and not offered.by_effect:
             say("Note: this daemon does not know that door yet, and shows the four there.")

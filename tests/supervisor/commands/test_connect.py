@@ -395,6 +395,7 @@ def test_a_client_that_only_starts_programs_gets_one_for_the_door(home: Path) ->
 def test_without_a_daemon_it_is_the_four_and_no_entries_for_servers(home: Path) -> None:
     result = invoke("connect", "cursor", "--yes")
     assert "Cursor gets the four tools at /mcp, as no daemon says how many tools there are." in result.stderr
+    assert "mcpvisor run --config FILE. Connecting again then may choose another door." in result.stderr
     result = invoke("connect", "cursor", "--door", "servers", "--yes")
     assert result.exit_code == 1
     assert "only a daemon that runs can say which servers there are" in result.stderr
@@ -448,6 +449,8 @@ def test_the_list_says_where_another_door_would_be_chosen_now(home: Path, monkey
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--undo"], "CLIENT is missing, which --undo is about"),
+        (["--door", "all", "--yes"], "CLIENT is missing, which --door, --yes is about"),
         (["cursro"], "did you mean cursor?"),
         (["qqqqqqqq"], "known are claude-code"),
         (["cursor", "--name", "a b"], "--name takes letters"),
