@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
@@ -42,6 +43,8 @@ log = logging.getLogger(__name__)
 JOINED_COST: Final = 8
 """So many bytes of results cost as much, to be put together, as one that a model wrote."""
 MAX_PATH_CHARS: Final = 200
+MARK_BYTES: Final = 2
+"""Of the mark in the labels of one result: nobody can try twice."""
 _INTERNAL: Final = "internal error; the daemon's log says more"
 
 
@@ -115,7 +118,7 @@ async def side_by_side(
     parts = [await bench.finish(len(each.body) // JOINED_COST, part_of, each) for each in made]
     exchange.failed = has_failed(parts)
     size = sum(len(each.body) for each in made)
-    return await bench.finish(size // JOINED_COST, together, parts, asked.order, head)
+    return await bench.finish(size // JOINED_COST, together, parts, asked.order, head, secrets.token_hex(MARK_BYTES))
 
 
 def _part(exchange: Exchange, place: int, progress: JointProgress) -> CallExchange:

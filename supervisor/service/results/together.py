@@ -1,6 +1,8 @@
 """The results of several calls as one result, in their order. Pure.
 
-Before the blocks of each call stands a text with its number and its tool; the blocks themselves stay as they are.
+Before the blocks of each call stands a text with its number, its tool, and a mark that is made for the request: a
+server that writes such a text into its own result, to speak for another one, does not know the mark. The blocks
+themselves stay as they are.
 `structuredContent` has the same once more for programs, and for clients that show a model nothing else: of each result
 its own structured content, or its text. What is no text, or a text that fits no model, is in `content` alone.
 
@@ -72,8 +74,11 @@ def part_of(outcome: Outcome) -> Part:
     return Part(f"{path}{word}", blocks, entry, large, members.get("_meta"), failed)
 
 
-def together(parts: Sequence[Part], order: Sequence[int], head: bytes) -> bytes:
-    """Return one result; `order`: of each call asked for, the place of its part. `head`: what it has beside these."""
+def together(parts: Sequence[Part], order: Sequence[int], head: bytes, mark: str) -> bytes:
+    """Return one result; `order`: of each call asked for, the place of its part. `head`: what it has beside these.
+
+    `mark` is in each label, and nowhere else.
+    """
     content: list[bytes] = []
     entries: list[bytes] = []
     for number, place in enumerate(order, 1):
@@ -81,10 +86,10 @@ def together(parts: Sequence[Part], order: Sequence[int], head: bytes) -> bytes:
         entries.append(b",")
         if first < number:
             path = part.entry["tool_path"]
-            content += [b",", _label(f"[{number}] {path}: the same as [{first}], made once")]
+            content += [b",", _label(f"[{number} {mark}] {path}: the same as [{first}], made once")]
             entries.append(encode({"tool_path": path, "same_as": first}))
             continue
-        content += [b",", _label(f"[{number}] {part.label}")]
+        content += [b",", _label(f"[{number} {mark}] {part.label}")]
         for block in part.blocks:
             content += [b",", bytes(block)]
         entry = encode(part.entry)

@@ -24,8 +24,8 @@ def joined(*outcomes: Outcome, order: tuple[int, ...] | None = None) -> Any:
     parts = [*map(part_of, outcomes)]
     order = order or tuple(range(len(outcomes)))
     head = {"resultType": "complete", "_meta": {"ours": 1}}
-    modern = json.loads(together(parts, order, json.dumps(head).encode()))
-    whole = json.loads(together(parts, order, b"{}"))
+    modern = json.loads(together(parts, order, json.dumps(head).encode(), "m4rk"))
+    whole = json.loads(together(parts, order, b"{}", "m4rk"))
     assert modern == {**whole, **head, "_meta": {**whole.get("_meta", {}), "ours": 1}}
     assert whole.get("isError", False) == has_failed(parts)
     return whole
@@ -39,15 +39,15 @@ def test_blocks_stay_and_are_labelled_and_structured_content_has_each_once() -> 
         outcome("s:d", text("ask"), structuredContent={"status": "input_required"}, waits=True),
     )
     assert whole["content"] == [
-        text("[1] s:a"),
+        text("[1 m4rk] s:a"),
         text('one "quoted"\n'),
         IMAGE,
         text("two"),
-        text("[2] s:b"),
+        text("[2 m4rk] s:b"),
         text('{"n":1}'),
-        text("[3] s:c failed"),
+        text("[3 m4rk] s:c failed"),
         text("no"),
-        text("[4] s:d waits for an answer"),
+        text("[4 m4rk] s:d waits for an answer"),
         text("ask"),
     ]
     assert whole["structuredContent"]["results"] == [
@@ -61,7 +61,7 @@ def test_blocks_stay_and_are_labelled_and_structured_content_has_each_once() -> 
 
 def test_a_call_that_was_made_once_says_which_it_is() -> None:
     whole = joined(outcome("s:a", text("one")), outcome("s:b"), order=(0, 1, 0))
-    assert whole["content"][-1] == text("[3] s:a: the same as [1], made once")
+    assert whole["content"][-1] == text("[3 m4rk] s:a: the same as [1], made once")
     assert whole["structuredContent"]["results"][2] == {"tool_path": "s:a", "same_as": 1}
 
 
