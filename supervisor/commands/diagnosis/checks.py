@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from actors.command_line import command
+from actors.kit.paths import absolute
 from actors.transport.stdio.causes import cause_of
 from actors.transport.stdio.remedies import how_to_provide, provider_of
 from actors.transport.stdio.resources.allotment import size
@@ -46,15 +47,19 @@ def _installation(facts: Facts) -> Iterator[Verdict]:
 
 
 def _configuration(facts: Facts) -> Iterator[Verdict]:
+    if facts.running and facts.running != absolute(facts.file):
+        todo = f"to look at that: {command('doctor', '--config', facts.running)}"
+        yield Verdict("ok", f"the daemon that runs has another file: {facts.running}", todo)
     if facts.unusable:
-        yield Verdict("wrong", facts.unusable, "no daemon starts before this is mended")
+        yield Verdict("wrong", facts.unusable, "no daemon starts with it before this is mended")
         return
     for problem in facts.problems:
         yield Verdict("wrong", problem, "the daemon goes on without this server until it is mended")
     if facts.notes:
         yield Verdict("warning", f"{_count(facts.notes, 'note')} on the configuration", command("check", facts.file))
     if not facts.problems:
-        yield Verdict("ok", f"{facts.file}: {_count(facts.servers, 'server')}")
+        whose = ", of the daemon that runs" if facts.running == absolute(facts.file) else ""
+        yield Verdict("ok", f"{facts.file}{whose}: {_count(facts.servers, 'server')}")
 
 
 def _plugins(facts: Facts) -> Iterator[Verdict]:

@@ -83,6 +83,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. Moments are unix seconds.
 
     `plugins` are installed, by name with the version; `loaded` are those that the configuration names.
+    `running`: the file that a daemon at the address has, empty if none answers.
     `unusable`: why there is no configuration; `problems`: why entries are left out; `notes`: how many there are.
     `descriptors`: how many there may be; `enough`: how many let all servers run at once. `newest`: the last change of
     the file that was changed last. `daemons_path`: the PATH that a running daemon gives to servers, if it is another
@@ -94,6 +95,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     clashes: tuple[str, ...] = ()
     file: str = ""
+    running: str = ""
     unusable: str = ""
     plugins: Mapping[str, str] = {}
     loaded: tuple[str, ...] = ()

@@ -60,6 +60,9 @@ PROXY_SCHEMES = ("http", "https", "all")
 async def gather(config: Path | None, environ: Mapping[str, str], *, network: bool) -> Facts:
     """Return the facts for the configuration that `run` would read; `network`: look names of remote servers up."""
     configuration, unusable = _load(config, environ)
+    running = await _file_of_daemon(configuration.settings)
+    if config is None and unusable and running:  # there is no file where `run` would look, and none is needed
+        configuration, unusable = _load(Path(running), environ)
     servers = [server for server in configuration.servers if not server.disabled]
     local = [server for server in servers if server.kind == "stdio"]
     remotes = [_remote(server, environ) for server in servers if server.kind != "stdio"]
@@ -73,6 +76,7 @@ async def gather(config: Path | None, environ: Mapping[str, str], *, network: bo
         python=platform.python_version(),
         clashes=tuple(clashes(packages_distributions().get("supervisor", []))),
         file=str(configuration.path),
+        running=running,
         unusable=unusable,
         plugins=versions(),
         loaded=tuple(configuration.settings.plugins),
@@ -220,6 +224,19 @@ async def _sandbox(servers: tuple[str, ...]) -> SandboxFacts:
 
 
 # Network --------------------------------------------------------------------------------------------------------------
+
+
+async def _file_of_daemon(settings: Settings) -> str:
+    """Return the configuration file of the daemon at this address; empty if none answers, or not to us."""
+    host, port = settings.address
+    if port:
+        with trio.move_on_after(DAEMON_TIMEOUT_S):
+            try:
+                async with connect(base_url(host, port)) as daemon:
+                    return absolute((await daemon.configuration()).path)
+            except (DaemonUnreachable, RequestRefused):
+                pass
+    return ""
 
 
 async def _port(settings: Settings) -> PortFacts:

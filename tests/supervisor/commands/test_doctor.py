@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from supervisor.cli import cli
 from supervisor.commands.diagnosis import gathering
+from supervisor.config import Settings
 from supervisor.demo.setting import running_daemon
 from supervisor.host.version import VERSION
 from supervisor.store import open_store
@@ -241,6 +243,24 @@ async def test_our_own_daemon_is_known_by_its_version(
         monkeypatch.setattr(gathering, "VERSION", "99.0")
         ((status, seen, _),) = await trio.to_thread.run_sync(machine.said, "address")
         assert (status, seen) == ("warning", f"the daemon at {listen} is of version {VERSION}")
+
+
+async def test_the_file_of_a_running_daemon_is_looked_at_where_there_is_no_other(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "daemon"
+    home.mkdir()
+    monkeypatch.chdir(machine.bin)
+    async with running_daemon(home, {"supervisor": {"listen": "127.0.0.1:0"}}) as daemon:
+        listen = daemon.url.removeprefix("http://")
+        monkeypatch.setattr(gathering, "Settings", partial(Settings, listen=listen))
+        without = await trio.to_thread.run_sync(CliRunner().invoke, cli, ["doctor", "--json"])
+        machine.configure({}, listen=listen)
+        with_another = await trio.to_thread.run_sync(machine.said, "configuration")
+    rows = [row for row in json.loads(without.stdout)["checks"] if row["check"] == "configuration"]
+    assert rows[-1]["seen"] == f"{home / 'mcp.json'}, of the daemon that runs: 0 servers"
+    assert "wrong" not in {row["status"] for row in rows}
+    assert with_another[0][:2] == ("ok", f"the daemon that runs has another file: {home / 'mcp.json'}")
 
 
 def test_a_proxy_is_told_without_its_password(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
