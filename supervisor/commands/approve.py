@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from actors.command_line import command
 from supervisor.commands.common import ask, console, daemon_options, plain, print_json, say
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.daemon_client.client import DaemonClient
@@ -45,7 +47,7 @@ def approve(*, server: str | None, tools: tuple[str, ...], every: bool, yes: boo
         raise click.UsageError("--all is for all servers: leave out the name, or --all")
     rows = ask(url, lambda daemon: _find_waiting(daemon, server, tools))
     for missing in sorted(set(tools) - {row["tool"] for row in rows}):
-        raise CommandFailed(f"{server} has no tool {missing[:100]!r} that waits for approval")
+        raise CommandFailed(_no_tool(url, str(server), missing))
     orders = every or server is not None
     if not as_json:
         _show(rows)
@@ -53,13 +55,32 @@ def approve(*, server: str | None, tools: tuple[str, ...], every: bool, yes: boo
         print_json(rows)
     if not rows or not orders:
         return
-    if not yes and not click.confirm(f"Approve {_count(rows)}?", err=True):
+    if not yes and not _agrees(rows):
         raise CommandFailed("nothing was approved")
     approved = ask(url, lambda daemon: _approve(daemon, rows))
     if as_json:
         print_json(approved)
     else:
         say(f"Approved {_count(rows)}.")
+
+
+def _no_tool(url: str, server: str, name: str) -> str:
+    """Return what is said of a tool that does not wait, with those that do."""
+    waiting = [row["tool"] for row in ask(url, lambda daemon: _find_waiting(daemon, server, ()))]
+    near = difflib.get_close_matches(name[:100], waiting)
+    hint = f"did you mean {', '.join(near)}?" if near else f"{command('approve', server)} shows those that do"
+    return plain(f"{server} has no tool {name[:100]!r} that waits for approval; {hint}").plain
+
+
+def _agrees(rows: list[dict[str, Any]]) -> bool:
+    try:
+        return click.confirm(f"Approve {_count(rows)}?", err=True)
+    except click.Abort as error:
+        say("")
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        text = "nothing was approved, as nobody can be asked here: add --yes to approve what is shown"
+        raise CommandFailed(text) from None
 
 
 async def _find_waiting(daemon: DaemonClient, server: str | None, tools: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -224,14 +224,13 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain(f"error{ago}: {error}")
     again = row.get("next_start")
     if again is not None and again > now:
-        yield plain(f"tried again in {duration(again - now)}")
+        yield plain(f"it is tried again in {duration(again - now)}")
     if hidden := row.get("hidden_tools"):
         yield plain(f"{hidden} more tool{'s' if hidden > 1 else ''}, which the configuration hides")
     if waiting := row.get("unapproved_tools"):
-        are = "are held" if row.get("held_tools") else "are usable"
-        yield plain(
-            f"{waiting} tool{'s' if waiting > 1 else ''} not approved, which {are}: {command('approve', row['server'])}"
-        )
+        so = "held" if row.get("held_tools") else "usable"
+        what = "tools not approved, which are" if waiting > 1 else "tool not approved, which is"
+        yield plain(f"{waiting} {what} {so}: {command('approve', row['server'])}")
     problems = [problem for problem in row.get("problems") or () if problem != error]
     for problem in problems[:MAX_PROBLEMS]:
         yield plain(f"problem: {problem}")
@@ -277,7 +276,8 @@ def _advise(what: str, servers: list[Row], advice: str) -> Text:
 def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:
     about = "" if tokens["exact"] else ("about " if tokens["counted"] else "so far about ")
     exposed, cost = tokens["exposed_tokens"], tokens["meta_tokens"]
-    offered = f"{totals['tools']} tools of {totals['servers']} servers"
+    of = {what: f"{totals[what]} {what if totals[what] != 1 else what[:-1]}" for what in ("tools", "servers")}
+    offered = f"{of['tools']} of {of['servers']}"
     if totals["tools"] and not exposed:
         return f"the tokens of {offered} are being counted; the four meta-tools cost {cost:,}"
     told = f"would cost a model {about}{exposed:,} tokens; the four meta-tools cost {cost:,}: {tokens['summary']}"

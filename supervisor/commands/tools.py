@@ -15,6 +15,7 @@ from rich.text import Text
 from actors.catalogue.criteria import MAX_LIMIT, SortBy
 from actors.catalogue.lists.inference import Complexity
 from actors.catalogue.metadata import SAFETY
+from actors.command_line import command
 from supervisor.commands.common import (
     below,
     console,
@@ -141,6 +142,8 @@ def tools(
     out.print(f"{len(listing['tools'])} of {listing['total']} tools ({levels})", markup=False)
     for server, names in listing.get("hidden", {}).items():
         out.print(plain(f"hidden by the configuration of {server}: {', '.join(names)}"))
+    for server, names in listing.get("held", {}).items():
+        out.print(plain(f"held until they are approved ({command('approve', server)}): {', '.join(names)}"))
 
 
 def _given(context: click.Context) -> set[str]:

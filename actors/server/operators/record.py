@@ -19,6 +19,7 @@ from actors.messages import Departure, EraLearned, Refreshed, ServerChanged, Ser
 from actors.observer import NO_OBSERVER, ExitReason, Observer
 from actors.protocol.agreement.versions import Era
 from actors.server.calls.calls import Calls
+from actors.server.calls.errors import when_again
 from actors.server.operators.journal import Journal
 from actors.server.process.link import Link
 from actors.transport.base import Exit
@@ -210,8 +211,10 @@ class Record:
         self._troubled = True
         # After a restart that is not tried any more the line before says why the last one failed.
         why = " ".join(self._as_logged(status.last_error or reason).split())
-        what = "gave up" if previous is State.RESPAWNING else f"cannot be started: {why}"
-        self._journal.note(f"{what}; to try again: {command('restart', self._server)}", "warning")
+        what = "failed too often" if previous is State.RESPAWNING else f"cannot be started: {why}"
+        wait_s = None if status.next_start is None else status.next_start - trio.current_time()
+        again = "a call tries it again" if wait_s is None else when_again(wait_s, wait_s)
+        self._journal.note(f"{what}; {again}, at once: {command('restart', self._server)}", "warning")
 
     # Ends -----------------------------------------------------------------------------------------------------------
 

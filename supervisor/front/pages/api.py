@@ -220,7 +220,8 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     elif not view.visible_catalogue().indexed:
         reason = "the catalogue of earlier runs is being read"
     elif discovering:
-        reason = f"{len(discovering)} servers are being discovered for the first time"
+        who = "server is" if len(discovering) == 1 else "servers are"
+        reason = f"{len(discovering)} {who} being discovered for the first time"
     body = {"ready": not reason, "servers": len(statuses), "discovering": discovering, "failed": failed}
     if not REQUESTER.get().person.may("auditor"):
         body = {"ready": not reason}

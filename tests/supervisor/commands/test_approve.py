@@ -69,6 +69,9 @@ async def test_it_shows_what_waits_asks_and_approves_that(tmp_path: Path, monkey
         assert (done.exit_code, "Approved 1 tool." in done.stderr) == (0, True)
         for line, why in (
             ("one send_1", "one has no tool 'send_1' that waits for approval"),
+            ("one snd_0", "one has no tool 'snd_0' that waits for approval; did you mean send_0"),
+            ("one other", "that waits for approval; mcpvisor approve one shows those that do"),
+            ("one", "nothing was approved, as nobody can be asked here: add --yes"),
             ("three", "there is no server 'three'"),
             ("one --all", "--all is for all servers"),
         ):

@@ -114,7 +114,7 @@ def test_tools_that_the_configuration_hides_are_counted() -> None:
 
 
 def test_a_server_that_waits_says_when_it_is_tried_again() -> None:
-    assert "    tried again in 30s" in cards([row("a", "respawning", next_start=NOW + 30)])
+    assert "    it is tried again in 30s" in cards([row("a", "respawning", next_start=NOW + 30)])
 
 
 def test_a_status_says_that_calls_wait_until_somebody_answers_a_question() -> None:
@@ -361,5 +361,5 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
 def test_tokens_that_nobody_counted_yet_are_not_told_as_none() -> None:
     tokens = {**savings(0, exact=False), "counted": False}
     said = status.savings_line({"tools": 2, "servers": 1}, tokens)
-    assert said.startswith("the tokens of 2 tools of 1 servers are being counted")
+    assert said.startswith("the tokens of 2 tools of 1 server are being counted")
     assert "about 0 tokens" not in said

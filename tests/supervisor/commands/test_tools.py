@@ -104,6 +104,14 @@ async def test_a_tool_s_text_is_shown_without_control_characters_on_one_line() -
     assert row.endswith("\u2026")
 
 
+async def test_tools_that_wait_for_approval_are_named_below_the_others() -> None:
+    files = CATALOGUE.entries["files"]
+    held = files.with_rules(ToolRules(), Standing(trust="strict", waiting={"read_file": "added"}))
+    view = view_of(catalogue=Latest(replace(CATALOGUE, entries={**CATALOGUE.entries, "files": held})))
+    lines = (await invoke("tools --server files", view)).stdout.splitlines()
+    assert lines[-1] == "held until they are approved (mcpvisor approve files): read_file"
+
+
 async def test_tools_that_the_configuration_hides_are_named_below_the_others() -> None:
     files = CATALOGUE.entries["files"].with_rules(ToolRules(deny=("*_file",), rename={"writeFile": "save"}))
     view = view_of(catalogue=Latest(replace(CATALOGUE, entries={**CATALOGUE.entries, "files": files})))

@@ -255,7 +255,7 @@ async def test_the_story_of_a_crash_loop_names_exit_last_words_back_off_end_and_
             "started again in 1.0 s",
             "started",
             "died while handshaking: exit code 1; last words: last words",
-            "gave up; to try again: mcpvisor restart s",
+            "failed too often; it is tried again in 300 s, at once: mcpvisor restart s",
         ]
         rig.fake.exits_at = None
         await rig.restart()
@@ -321,4 +321,4 @@ async def test_why_a_server_is_given_up_stands_in_one_line_of_its_log(autojump_c
             await rig.wake()
         (line,) = [line for line in rig.story if "no such vault" in line]
         assert line.startswith("cannot be started: ")
-        assert line.endswith("; to try again: mcpvisor restart s")
+        assert line.endswith("at once: mcpvisor restart s")

@@ -124,8 +124,8 @@ async def test_pages_are_read_only(path: str) -> None:
     ("shown", "reason"),
     [
         (view(indexed=False), "being read"),
-        (view(status("a", State.DISCOVERING)), "1 servers are being discovered"),
-        (view(status("a", State.DORMANT)), "1 servers are being discovered"),
+        (view(status("a", State.DISCOVERING)), "1 server is being discovered"),
+        (view(status("a", State.DORMANT)), "1 server is being discovered"),
     ],
 )
 async def test_readiness_waits_for_the_index_and_the_first_discovery(shown: View, reason: str) -> None:
