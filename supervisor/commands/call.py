@@ -18,9 +18,13 @@ from supervisor.commands.common import ask, daemon_options, json_text, print_jso
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
 from supervisor.daemon_client.client import DaemonClient
 from supervisor.daemon_client.requests import RequestRefused
-from supervisor.metatools.definitions import EXECUTE
+from supervisor.metatools.definitions import DISCOVER, EXECUTE
 from supervisor.metatools.texts import clean
 
+COMMANDS = {DISCOVER: "search", EXECUTE: "call"}
+"""What people type in place of a tool that models have."""
+OURS = frozenset({"invalid", "not_found", "ambiguous"})
+"""Errors whose text tells what to search for; those of servers pass as they are."""
 MAX_ARGUMENT_CHARS = 4 * 1024 * 1024
 
 
@@ -40,6 +44,7 @@ def call(*, tool: str, arguments: str | None, profile: str, as_json: bool, url: 
 
     Exit 1 if the answer is an error, or if something was asked without a terminal.
     """
+    _check(tool)
     wanted = {"tool_path": tool, "arguments": _object(arguments if arguments is not None else _stdin())}
     asked = questions.CAPABILITIES if questions.is_terminal() else None
 
@@ -58,9 +63,26 @@ def call(*, tool: str, arguments: str | None, profile: str, as_json: bool, url: 
     if as_json:
         print_json(result)
     else:
-        click.echo(readable(result), err=bool(result.get("isError")))
+        click.echo(for_people(result), err=bool(result.get("isError")))
     if result.get("isError"):
         sys.exit(EXIT_FAILED)
+
+
+def _check(tool: str) -> None:
+    """Raise `click.UsageError` for what names no tool of a server."""
+    if not tool.strip():
+        raise click.UsageError("name the tool as SERVER:TOOL; mcpvisor search finds it")
+    if tool.strip() in COMMANDS:
+        raise click.UsageError(f"{tool.strip()} is for models; use mcpvisor {COMMANDS[tool.strip()]}")
+
+
+def for_people(result: dict[str, Any]) -> str:
+    """Return the text of a result; an error of ours tells its reader of a command, not of the tool that models have."""
+    told = result.get("structuredContent")
+    error = told.get("error") if result.get("isError") and isinstance(told, dict) else None
+    if isinstance(error, dict) and error.get("type") in OURS:
+        return readable(result).replace(DISCOVER, f"mcpvisor {COMMANDS[DISCOVER]}")
+    return readable(result)
 
 
 def _unanswered_questions(result: dict[str, Any]) -> dict[str, Any] | None:

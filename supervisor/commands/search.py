@@ -20,7 +20,7 @@ from supervisor.commands.common import (
 )
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.daemon_client.client import SEARCH_TIMEOUT_S
-from supervisor.metatools.definitions import DISCOVER, KINDS
+from supervisor.metatools.definitions import DISCOVER, GO_ON, KINDS
 
 KINDS_HELP = f"What to search: {', '.join(KINDS)}; may be repeated."
 
@@ -62,7 +62,7 @@ def _show(answer: dict[str, Any]) -> None:
     if answer["tools"]:
         print_table(out, rows)
     if answer.get("notice"):
-        out.print(plain(answer["notice"]))
+        out.print(plain(answer["notice"].replace(f"; {GO_ON}", "")))
     if answer.get("next_cursor"):
         out.print(plain(f"for the rest, the same again with --cursor {answer['next_cursor']}"))
     shown, total = len(answer["tools"]), answer["total_found"]

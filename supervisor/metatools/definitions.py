@@ -14,6 +14,7 @@ from typing import Any, Final
 DISCOVER = "discover_mcp_tools"
 EXECUTE = "execute_mcp_tool"
 READ_ONLY = "execute_read_only_mcp_tool"
+GO_ON = "for the rest ask the same again with 'cursor' set to next_cursor"
 LIST_RESOURCES = "list_mcp_resources"
 READ_RESOURCE = "read_mcp_resource"
 

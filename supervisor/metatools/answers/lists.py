@@ -19,13 +19,13 @@ from supervisor.metatools.answers.native_lists import resource_row
 from supervisor.metatools.answers.page import Context, sentences
 from supervisor.metatools.answers.rows import Row, list_row, row_tokens
 from supervisor.metatools.arguments.tools import ResourceQuery as ResourceListing
+from supervisor.metatools.definitions import GO_ON
 from supervisor.metatools.inventory import Item, Listing, Position, Thing, encode_cursor
 from supervisor.metatools.texts import clean, shorten_to_tokens
 
 RESOURCES = frozenset({"resource", "template"})
 MAX_WORDS_SHOWN = (100, 40)
 """Characters and estimated tokens of a query that is repeated."""
-_GO_ON = "for the rest ask the same again with 'cursor' set to next_cursor"
 
 
 def tools_page(
@@ -40,16 +40,21 @@ def tools_page(
     """Return a page as `discover_mcp_tools` answers it. `about`: servers to tell of; `remark` is said of the query."""
     seen = context.seen
     count = listing.total(seen)
-    there = "" if count or about else _what_there_is(context, remark)
+    there = "" if count or about else _what_there_is(context, remark, listing)
     frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), remark, there))
     rows, following = _page(seen, listing, lambda item: line_of(context, item), context.row_budget(frame))
     frame["tools"] = rows
     return _with_cursor(frame, following, _progress(listing.count_shown(seen), len(rows), count, following))
 
 
-def _what_there_is(context: Context, remark: str) -> str:
+def _what_there_is(context: Context, remark: str, listing: Listing) -> str:
     if not context.seen.visible:
         return context.no_tools()
+    if listing.kinds != TOOLS and not remark:
+        kinds = " or ".join(sorted(listing.kinds))
+        if len(listing.servers) == 1:
+            return f"Nothing to list: {clean(min(listing.servers))[:64]} offers no {kinds}."
+        return f"Nothing to list: no server offers a {kinds}."
     return sentences("" if remark else "Nothing to list.", f"Servers: {context.servers()}.")
 
 
@@ -109,7 +114,7 @@ def _progress(earlier: int, here: int, count: int, following: Position | None) -
     """Say which part of a list a page is; empty if it is all of it."""
     if here == count or not here:
         return ""
-    end = f"; {_GO_ON}" if following is not None else ", the end"
+    end = f"; {GO_ON}" if following is not None else ", the end"
     return f"{earlier + 1} to {earlier + here} of {count}{end}."
 
 

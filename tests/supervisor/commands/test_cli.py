@@ -24,6 +24,7 @@ from actors.errors import ConfigError
 from supervisor import cli as cli_module
 from supervisor.cli import cli
 from supervisor.commands import common, run, status
+from supervisor.commands.call import for_people
 from supervisor.commands.check import clashes
 from supervisor.config import Settings
 from supervisor.daemon_client.client import DaemonClient, connect
@@ -386,6 +387,7 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
         shown = await ask(url, "status")
         as_json = await ask(url, "status", "--json")
         hits = await ask(url, "search", "write down a note", "--limit", "1")
+        paged = await ask(url, "search", "*", "--limit", "1")
         found_json = await ask(url, "search", "*", "--kinds", "resource", "--json")
         nothing = await ask(url, "search", "zzzzqqqq")
         called = await ask(url, "call", "notes:add_note", '{"title": "t", "text": "x"}')
@@ -399,6 +401,7 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
     assert [row["tools"] for row in json.loads(as_json.stdout)["servers"]] == [3, 3]
     assert hits.stdout.splitlines()[1].startswith("notes:add_note")
     assert [hit["name"] for hit in json.loads(found_json.stdout)["tools"]] == ["welcome"]
+    assert paged.stdout.count("for the rest") == 1
     assert "No description matches" in nothing.stdout
     assert called.stdout == "Noted 't'; 2 notes now.\n"
     assert json.loads(listed.stdout)["structuredContent"] == {"titles": ["t", "welcome"]}
@@ -514,3 +517,24 @@ def test_what_is_degraded_is_a_line_with_the_time_and_the_reason() -> None:
     rows = [{"what": "store", "since": 100.0, "why": "nothing is saved until the disk recovers: disk is full"}]
     (line,) = status.list_degraded(rows, 100.0 + 125)
     assert line.plain == "degraded for 2m: store: nothing is saved until the disk recovers: disk is full"
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("", "name the tool as SERVER:TOOL; mcpvisor search finds it"),
+        ("discover_mcp_tools", "discover_mcp_tools is for models; use mcpvisor search"),
+        ("execute_mcp_tool", "execute_mcp_tool is for models; use mcpvisor call"),
+    ],
+)
+def test_what_is_no_tool_of_a_server_is_refused_in_words_for_people(tool: str, said: str) -> None:
+    result = invoke("call", tool, "{}")
+    assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+def test_an_error_of_ours_names_the_command_and_one_of_a_server_stays() -> None:
+    text = {"type": "text", "text": "there is no tool 'time'; use discover_mcp_tools to find tools"}
+    ours = {"isError": True, "content": [text], "structuredContent": {"error": {"type": "not_found"}}}
+    assert for_people(ours) == "there is no tool 'time'; use mcpvisor search to find tools"
+    theirs = {**ours, "structuredContent": {"error": {"type": "server_error"}}}
+    assert for_people(theirs) == text["text"]

@@ -228,3 +228,8 @@ def test_a_limit_that_cannot_be_taken_is_told_of_with_the_one_that_was(query: st
     assert answer["notice"] == " ".join(filter(None, [said, taken.get("notice", "")]))
     assert answer["tools"] == taken["tools"]
     assert said not in taken.get("notice", "")
+
+
+def test_an_empty_list_of_a_kind_says_that_there_is_none_of_it() -> None:
+    assert ask("*", kinds=["skill"])["notice"] == "Nothing to list: no server offers a skill."
+    assert ask("fetch:*", kinds=["prompt"])["notice"] == "Nothing to list: fetch offers no prompt."
