@@ -280,5 +280,5 @@ async def test_a_page_of_a_trusted_server_names_the_tool_that_became_an_injectio
         assert INVISIBLE.isdisjoint(page)
         assert "<b>0" not in page
         notice = read((await client.get("/ui")).text).one("section", id="needs").text
-        assert "1 tool not approved, which are usable all the same: echo (" in notice
+        assert "1 tool not approved, which is usable all the same: echo (" in notice
         assert (await ask(client, "/mcp", "tools/call", name="turning:echo", arguments={"n": 1}))["result"]

@@ -72,8 +72,9 @@ def _need_of(row: Row, unapproved: Sequence[Row]) -> Notice | None:
         why = text(row.get("last_error") or row.get("reason") or "it failed")
         return Notice(mark="✕", kind="failed", who=name, what=why, server=name, orders=orders)
     if waiting := row.get("unapproved_tools"):
-        are = "are held" if row.get("held_tools") else "are usable all the same"
-        what = f"{waiting} tool{'s' if waiting > 1 else ''} not approved, which {are}"
+        so = "held" if row.get("held_tools") else "usable all the same"
+        of = "tools not approved, which are" if waiting > 1 else "tool not approved, which is"
+        what = f"{waiting} {of} {so}"
         if named := [_tool(each) for each in unapproved if each["server"] == name][:MAX_NAMES]:
             what += f": {'; '.join(named)}{f' and {waiting - len(named)} more' if waiting > len(named) else ''}"
         return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=what, server=name, link="/ui/changes", do="Look")

@@ -40,7 +40,7 @@ def test_what_is_fine_needs_nobody(state: str) -> None:
         ({"status": "permanently_failed", "reason": "exit 1: bad\x1b[31m token"}, "exit 1: bad", ("restart",), ""),
         ({"status": "error", "last_error": "it died"}, "it died", ("restart",), ""),
         ({"unapproved_tools": 2, "held_tools": 2}, "2 tools not approved, which are held", (), "/ui/changes"),
-        ({"unapproved_tools": 1}, "1 tool not approved, which are usable all the same", (), "/ui/changes"),
+        ({"unapproved_tools": 1}, "1 tool not approved, which is usable all the same", (), "/ui/changes"),
     ],
 )
 def test_a_server_that_needs_somebody_says_what_for(
