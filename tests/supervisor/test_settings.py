@@ -36,7 +36,7 @@ OWN = {
 }
 """What is not taken over: it is computed, or no setting."""
 
-VIA = {"drain_s": "drain_within_s", "slug": "path_name"}
+VIA = {"drain_s": "drain_within_s", "slug": "path_name", "tools": "tool_rules"}
 """Settings that are read through a property."""
 
 DERIVED = (*BY_NAME[Settings], *BY_NAME[ServerConfig], Launch, WebSocketSettings)
