@@ -56,10 +56,10 @@ def _source(
     entry: Entry, tool: Tool, parameter: str, noun: tuple[str, ...], context: frozenset[str], own: frozenset[str]
 ) -> str:
     best, least = "", None
-    for name, other in entry.tools.items():
-        giver = _giver(name[:MAX_NAME_CHARS])
-        if giver is None or name == tool.name:
+    for name, giver in _givers(tuple(entry.tools)).get(noun[-1], ()):
+        if name == tool.name:
             continue
+        other = entry.tools[name]
         thing = tuple(word for word in giver.thing if word not in own or word in noun)
         more = thing[: -len(noun)]
         if thing[-len(noun) :] == noun and context.issuperset(more):
@@ -75,6 +75,17 @@ def _source(
     return best
 
 
+@lru_cache(maxsize=64)
+def _givers(names: tuple[str, ...]) -> dict[str, list[tuple[str, _Giver]]]:
+    """Return which of a server's tools list something, by each word of the thing: most pages ask a server again."""
+    found: dict[str, list[tuple[str, _Giver]]] = {}
+    for name in names:
+        if (giver := _giver(name[:MAX_NAME_CHARS])) is not None:
+            for word in dict.fromkeys(giver.thing):
+                found.setdefault(word, []).append((name, giver))
+    return found
+
+
 @lru_cache(maxsize=4096)
 def _noun(parameter: str) -> tuple[str, ...]:
     """Return the words of what a parameter is the id of; none if it is no id by its name."""
@@ -82,7 +93,6 @@ def _noun(parameter: str) -> tuple[str, ...]:
     return tuple(said[:-1]) if said and said[-1] in _IDS else ()
 
 
-@lru_cache(maxsize=16_384)
 def _giver(name: str) -> _Giver | None:
     """Return what a tool gives by its name; None if it is not one that lists."""
     said = words(name)
