@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -33,11 +34,13 @@ class Plugins:
         self.fails = False
         self.gate: trio.Event | None = None
         self.reviewed: list[list[str]] = []
+        self.times: list[float] = []
         self.told: list[tuple[str, list[str]]] = []
 
     async def review(self, server: str, own: Offer) -> ToolChanges:
         await trio.lowlevel.checkpoint()
         self.reviewed.append([tool.name for tool in own.tools])
+        self.times.append(trio.current_time())
         if self.gate is not None:
             await self.gate.wait()
         rejected = {tool.name: "no" for tool in own.tools if tool.name == self.hidden}
@@ -211,11 +214,11 @@ async def test_a_plugin_that_failed_is_asked_again_later(autojump_clock: MockClo
         await rig.registry.address.ask(AwaitShown(server="s"))
         assert tools_of(rig.registry.catalogue.value) == ["a", "late"]
         plugins.fails, plugins.hidden = False, "late"
-        await trio.sleep(AGAIN_S / 2)
-        assert tools_of(rig.registry.catalogue.value) == ["a", "late"]
-        await trio.sleep(AGAIN_S)
+        await trio.sleep(2 * AGAIN_S)
         await rig.registry.address.ask(AwaitShown(server="s"))
         assert tools_of(rig.registry.catalogue.value) == ["a"]
+        assert all(later - earlier >= AGAIN_S for earlier, later in pairwise(plugins.times))
+        assert len(plugins.times) > 1
         reviews = len(plugins.reviewed)
         await trio.sleep(3 * AGAIN_S)
         assert len(plugins.reviewed) == reviews
