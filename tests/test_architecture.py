@@ -105,6 +105,7 @@ PURE = (
     "actors.instances.settings",
     "actors.instances.status",
     "actors.instances.waiting",
+    "actors.transport.http.addresses",
     "actors.transport.http.head",
     "actors.transport.http.client.proxies",
     "actors.transport.http.remote",

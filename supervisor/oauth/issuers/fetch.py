@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -24,6 +23,7 @@ from actors.errors import SpawnFailed
 from actors.kit.fairness.share import LoopShare, share_of
 from actors.transport.border import Border
 from actors.transport.http.client.client import proxy_before, way_to
+from actors.transport.http.client.direct import look_up, send_to
 from actors.transport.http.client.pieces import whole
 from actors.transport.http.client.tls import context_for
 from actors.transport.http.client.verdict import why
@@ -85,7 +85,7 @@ class Fetcher:
             proxy = proxy_before(url)
             hops = [None] if proxy else await self._addresses(parts)
             async with _client(url, await context_for(url)) as client:
-                response = await _first_to_answer(client, verb, httpx2.URL(url), headers, body, hops)
+                response = await send_to(client, verb, httpx2.URL(url), headers, body, hops)
                 try:
                     content = await whole(response, limit, share) if limit else b""
                 finally:
@@ -132,10 +132,9 @@ def _page(url: str, response: httpx2.Response, content: bytes | None) -> Fetched
 
 async def _looked_up(host: str) -> Sequence[str]:
     try:
-        rows = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return await look_up(host)
     except (OSError, UnicodeError) as error:
         raise Unreached("the name of its authorization server, or its own, cannot be looked up") from error
-    return list(dict.fromkeys(str(row[4][0]) for row in rows))
 
 
 def _client(url: str, context: ssl.SSLContext) -> httpx2.AsyncClient:
@@ -147,29 +146,3 @@ def _client(url: str, context: ssl.SSLContext) -> httpx2.AsyncClient:
         timeout=httpx2.Timeout(DEADLINE_S, connect=CONNECT_S),
         follow_redirects=False,
     )
-
-
-async def _first_to_answer(
-    client: httpx2.AsyncClient,
-    verb: str,
-    url: httpx2.URL,
-    headers: Mapping[str, str],
-    body: bytes | None,
-    hops: Sequence[str | None],
-) -> httpx2.Response:
-    host = url.netloc.decode("ascii")
-    for place, hop in enumerate(hops):
-        at = url if hop is None else url.copy_with(host=hop)
-        request = client.build_request(
-            verb,
-            at,
-            headers={**headers, "host": host, "accept-encoding": "identity"},
-            content=body,
-            extensions={"sni_hostname": url.host},
-        )
-        try:
-            return await client.send(request, stream=True)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout):
-            if place == len(hops) - 1:
-                raise
-    raise httpx2.ConnectError("no address")

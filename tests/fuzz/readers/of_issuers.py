@@ -7,6 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from actors.protocol.wire import json
+from actors.transport.http.addresses import where
 from actors.transport.http.head import answers, field_value, mark_of, media_type, retry_after_s, session_of
 from supervisor.config import OAuthConfig
 from supervisor.front.http.heads.head import header_text
@@ -17,7 +18,7 @@ from supervisor.oauth.issuers import metadata
 from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
 from supervisor.oauth.issuers.issuer import authorization_url, refusal_of, token_request, tokens_of
 from supervisor.oauth.issuers.registration import known_client, read_registration, wanted_method
-from supervisor.oauth.issuers.targets import check_addresses, check_scheme, where
+from supervisor.oauth.issuers.targets import check_addresses, check_scheme
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 from tests.fuzz.target import holds, parts_of, same, text_of
 

@@ -119,7 +119,7 @@ async def test_a_document_that_moves_to_what_is_no_address_is_trouble_and_no_cra
                 await Fetcher(f"{issuer.base}/mcp").get(f"{issuer.base}/x")
 
 
-@pytest.mark.parametrize("name", ["whole", "check_addresses", "_first_to_answer", "_page"])
+@pytest.mark.parametrize("name", ["whole", "check_addresses", "send_to", "_page"])
 async def test_whatever_reading_raises_is_trouble_and_no_crash(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def raising(*_: object) -> None:
         raise ZeroDivisionError("sk-secret")
