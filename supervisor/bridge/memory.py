@@ -2,6 +2,7 @@
 
 - The legacy era: `initialize` and what follows it, the level of log messages, subscriptions to resources.
 - The modern era: `subscriptions/listen`, the only requests there that outlive their answer.
+- Both: streams of events (SEP-3415, "Push-Based Delivery"), with the cursor that they have come to.
 
 It is kept as the bytes that the client wrote. What was acknowledged counts: nothing is repeated that was refused.
 """
@@ -21,6 +22,8 @@ from supervisor.front.mcp.envelope import Key, key_of
 from supervisor.front.mcp.messages import Request
 
 LISTEN: Final = "subscriptions/listen"
+STREAM: Final = "events/stream"
+OF_STREAMS: Final = "notifications/events/"
 SET_LEVEL: Final = "logging/setLevel"
 INITIALIZED: Final = "notifications/initialized"
 KINDS: Final = ("tools", "resources", "prompts")
@@ -47,6 +50,31 @@ class Listen(msgspec.Struct):
     told: tuple[bytes, ...] | None = None
 
 
+class EventStream(msgspec.Struct):
+    """An open `events/stream`. `is_active`: it was confirmed; `cursor` (JSON text): behind what the client has had."""
+
+    request: QueuedLine
+    is_active: bool = False
+    cursor: msgspec.Raw = json.NO_RAW
+
+    def note(self, method: str, params: msgspec.Raw) -> bool:
+        """Note what is told on it; return whether that is news to the client. A gap is: "Gaps and `truncated`"."""
+        self.cursor = json.at(params, "cursor") or self.cursor
+        if method != f"{OF_STREAMS}active":
+            return True
+        is_news = not self.is_active or bytes(json.at(params, "truncated")) == b"true"
+        self.is_active = True
+        return is_news
+
+    def again(self) -> bytes:
+        """Return the request that goes on with it."""
+        asked = self.request.request
+        if asked is None or not self.cursor:
+            return self.request.line
+        params = {**json.members(asked.params), "cursor": self.cursor}
+        return jsonrpc.request(asked.id, asked.method, jsonrpc.encode(params))
+
+
 class ClientMemory:
     """What is known of one client."""
 
@@ -54,6 +82,7 @@ class ClientMemory:
         self.greeting: Greeting | None = None
         self.initialized: bytes | None = None
         self.listens: dict[Key, Listen] = {}
+        self.streams: dict[Key, EventStream] = {}
         self._level: bytes | None = None
         self._subscribed: dict[str, bytes] = {}
 
@@ -83,11 +112,29 @@ class ClientMemory:
             return []
         return [list_changed(kind) for kind in self.greeting.kinds]
 
+    def begin(self, key: Key, entry: QueuedLine, method: str) -> None:
+        """Note that a request was sent that lasts: `LISTEN` or `STREAM`."""
+        if method == LISTEN:
+            self.listens[key] = Listen(entry)
+        else:
+            self.streams[key] = EventStream(entry)
+
+    def end(self, key: Key) -> None:
+        """Forget a request that lasts."""
+        self.listens.pop(key, None)
+        self.streams.pop(key, None)
+
+    def lasting(self) -> Iterator[bytes]:
+        """Yield the requests that are made again."""
+        yield from (listen.request.line for listen in self.listens.values())
+        yield from (stream.again() for stream in self.streams.values())
+
     def forget_pending(self) -> dict[Key, QueuedLine]:
-        """Forget the listens that nobody has acknowledged, and return them: they are requests like others."""
+        """Forget those that nobody has confirmed, and return them: they are requests like others."""
         pending = {key: listen.request for key, listen in self.listens.items() if listen.told is None}
+        pending |= {key: stream.request for key, stream in self.streams.items() if not stream.is_active}
         for key in pending:
-            del self.listens[key]
+            self.end(key)
         return pending
 
     def acknowledge(self, params: msgspec.Raw) -> list[bytes] | None:

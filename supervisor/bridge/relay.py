@@ -18,10 +18,21 @@ from typing import Final, Literal
 import msgspec
 
 from actors.errors import DaemonAway, DaemonLost, ShuttingDown, SupervisorError, TooManyCalls
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import ACKNOWLEDGED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import JsonRpcMessage
-from supervisor.bridge.memory import INITIALIZED, KEPT, LISTEN, ClientMemory, Listen, update_of, version_of
+from supervisor.bridge.memory import (
+    INITIALIZED,
+    KEPT,
+    LISTEN,
+    OF_STREAMS,
+    STREAM,
+    ClientMemory,
+    EventStream,
+    update_of,
+    version_of,
+)
 from supervisor.bridge.queue import MAX_WAITING, WAIT_S, Queue, QueuedLine, failure
 from supervisor.front.mcp.envelope import Key, batch_elements, key_of
 from supervisor.front.mcp.messages import (
@@ -41,6 +52,7 @@ REPEATABLE: Final = frozenset(
         *("ping", "server/discover", "completion/complete", "tools/list", "prompts/list", "prompts/get"),
         *("resources/list", "resources/templates/list", "resources/read", LISTEN),
         *("skills/list", "skills/get", "resources/directory/read"),
+        *("events/list", "events/poll", STREAM),
         *KEPT,
     }
 )
@@ -137,7 +149,7 @@ class Relay:
             if not self.is_open and self._memory.greeting is None:
                 self._queue.put(QueuedLine(line, {}), now)  # else it is told again with that
         elif message.method == CANCELLED and (key := read_cancelled(message.params)[0]) is not None:
-            self._memory.listens.pop(key, None)
+            self._memory.end(key)
             self._end_sent(key)
             if self._queue.withdraw(key):
                 return
@@ -168,8 +180,8 @@ class Relay:
         if entry is None:
             return None
         line, request = entry.line, entry.request
-        if request is not None and request.method == LISTEN:
-            self._memory.listens[request.key] = Listen(entry)
+        if request is not None and request.method in (LISTEN, STREAM):
+            self._memory.begin(request.key, entry, request.method)
             return line
         if request is None or (self._kept_bytes and self._kept_bytes + len(line) > MAX_KEPT_BYTES):
             entry.line, entry.request = b"", None
@@ -199,7 +211,7 @@ class Relay:
         for number, (method, params, uri) in enumerate(memory.requests()):
             self._ours[f"{_OURS}{number}"] = uri
             self._first.append(jsonrpc.request(jsonrpc.encode(f"{_OURS}{number}"), method, params))
-        self._first += [listen.request.line for listen in memory.listens.values()]
+        self._first += memory.lasting()
 
     # From the daemon --------------------------------------------------------------------------------------------------
 
@@ -226,7 +238,15 @@ class Relay:
             self._asked.discard(key)
             if key in self._memory.listens:
                 return []
+        if note.method is not None and note.method.startswith(OF_STREAMS):
+            stream = self._stream(bytes(json.at(note.params, "_meta", META_SUBSCRIPTION)))
+            if stream is not None and not stream.note(note.method, note.params):
+                return []
         return [text]
+
+    def _stream(self, id_: bytes) -> EventStream | None:
+        key = key_of(id_)
+        return None if key is None else self._memory.streams.get(key)
 
     def _from_answer(self, text: bytes, answer: JsonRpcMessage, now: float) -> list[bytes]:
         key, memory = key_of(bytes(answer.id)), self._memory
@@ -240,12 +260,30 @@ class Relay:
                 return []  # a daemon ends what it tells of only when it ends itself: it is opened again at the next one
             del memory.listens[key]
             return [text]
+        if key is not None and (stream := memory.streams.get(key)) is not None:
+            return self._end_stream(text, answer, key, stream, now)
         entry = self._settle(answer)
         if entry is not None and entry.request is not None and _is_ending(answer):
             self._state = "ending"
             self._queue.put_back(entry, now)
             return []
         return [text]
+
+    def _end_stream(
+        self, text: bytes, answer: JsonRpcMessage, key: Key, stream: EventStream, now: float
+    ) -> list[bytes]:
+        """Take the end of a stream of events: one by the end of its daemon is opened again at the next one.
+
+        A result is its server's to send, and then the client's to ask anew ("Lifecycle").
+        """
+        if not _is_of_end(answer):
+            self._memory.end(key)
+            return [text]
+        if not stream.is_active:
+            self._memory.end(key)
+            self._queue.put_back(stream.request, now)
+        self._state = "ending"
+        return []
 
     def _greet(self, answer: JsonRpcMessage, version: str) -> list[bytes]:
         if not bytes(answer.result):
@@ -308,9 +346,11 @@ def _withdrawal(key: Key) -> bytes:
 
 def _is_ending(answer: JsonRpcMessage) -> bool:
     """Say whether a daemon that is about to end has not done what was asked for, or may do it twice."""
+    return _is_of_end(answer) and bytes(json.at(answer.error, "data", "retryable")) == b"true"
+
+
+def _is_of_end(answer: JsonRpcMessage) -> bool:
+    """Say whether a request failed as its daemon is about to end."""
     error = answer.error
-    return (
-        bytes(json.at(error, "code")) == b"%d" % ShuttingDown.code
-        and json.text_at(error, "data", "type") == ShuttingDown.kind
-        and bytes(json.at(error, "data", "retryable")) == b"true"
-    )
+    is_code = bytes(json.at(error, "code")) == b"%d" % ShuttingDown.code
+    return is_code and json.text_at(error, "data", "type") == ShuttingDown.kind

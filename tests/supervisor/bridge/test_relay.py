@@ -370,6 +370,81 @@ def test_an_acknowledgement_of_something_else_passes(id_: Any) -> None:
     assert kinds(between.hear()) == ["notifications/subscriptions/acknowledged"]
 
 
+def streaming() -> Between:
+    """A modern client that follows events, of whom one has come."""
+    asked = {"_meta": META, "name": "tick", "arguments": {}, "cursor": "3"}
+    between = Between().connect().client(request("s", "events/stream", asked))
+    assert kinds(between.take()) == ["events/stream"]
+    between.daemon(told("active", cursor="95", truncated=True), told("event", eventId="evt_95", cursor="96"))
+    assert kinds(between.hear()) == ["notifications/events/active", "notifications/events/event"]
+    return between
+
+
+def told(what: str, **said: Any) -> Json:
+    return note(f"notifications/events/{what}", {**said, "_meta": {ABOUT: "s"}})
+
+
+def ended() -> Json:
+    """What a daemon that ends answers to a stream."""
+    return ending("s", "unknown")
+
+
+@pytest.mark.parametrize("end", [(), (ended,)])
+def test_a_stream_of_events_goes_on_at_the_next_daemon_where_its_client_was(end: Any) -> None:
+    between = streaming().daemon(told("heartbeat", cursor="97"), told("error", error={"code": -32603, "message": "no"}))
+    between.hear()
+    assert between.daemon(*(each() for each in end)).lose().hear() == []
+    (again,) = between.connect().take()
+    params = {"_meta": META, "name": "tick", "arguments": {}, "cursor": "97"}
+    assert again == request("s", "events/stream", params)
+    # It is as it was: nothing is told of it, but a gap.
+    assert between.daemon(told("active", cursor="97", truncated=False)).hear() == []
+    event = told("event", eventId="evt_97", cursor="98")
+    assert between.daemon(event).hear() == [event]
+    gap = told("active", cursor="200", truncated=True)
+    between.lose().connect().take()
+    assert between.daemon(gap).hear() == [gap]
+
+
+def test_a_stream_without_cursors_is_opened_as_it_was() -> None:
+    asked = request("s", "events/stream", {"_meta": META, "name": "tick"})
+    between = Between().connect().client(asked)
+    between.take()
+    between.daemon(told("active", cursor=None, truncated=False)).lose()
+    assert between.connect().take() == [asked]
+
+
+@pytest.mark.parametrize("answer", [result("s", {"resultType": "complete"}), error("s", -32023)])
+def test_a_stream_that_its_server_ends_is_over(answer: Json) -> None:
+    between = streaming().daemon(answer)
+    assert between.hear() == [answer]
+    assert between.lose().connect().take() == []
+
+
+def test_a_stream_that_is_cancelled_is_over() -> None:
+    between = streaming().client(note("notifications/cancelled", {"requestId": "s"}))
+    assert kinds(between.take()) == ["notifications/cancelled"]
+    assert between.lose().connect().take() == []
+
+
+@pytest.mark.parametrize("end", [(), (ended,)])
+def test_a_stream_that_nobody_confirmed_is_a_request_like_others(end: Any) -> None:
+    between = Between().connect().client(request("s", "events/stream", {"_meta": META, "name": "tick"}))
+    between.take()
+    assert between.daemon(*(each() for each in end)).lose().hear() == []
+    assert between.due() == 10.0
+    assert kinds(between.connect().take()) == ["events/stream"]
+    assert kinds(between.lose().hear()) == [-31503]
+
+
+@pytest.mark.parametrize("method", ["events/list", "events/poll"])
+def test_events_are_asked_for_once_more(method: str) -> None:
+    between = Between().connect().client(request("p", method, {"_meta": META}))
+    between.take()
+    assert between.lose().hear() == []
+    assert kinds(between.connect().take()) == [method]
+
+
 def ending(id_: Any, outcome: str) -> Json:
     error_ = ShuttingDown(outcome="not_sent" if outcome == "not_sent" else "unknown")
     return error(id_, error_.code, error_.message, error_.data())
