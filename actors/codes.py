@@ -21,8 +21,11 @@ HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
 """These three since 2026-07-28 (basic/index, "Error Codes")."""
+EVENT_NOT_FOUND: Final = -32023
 FORBIDDEN: Final = -32024
-"""Of the Events extension (SEP-3415, "Error Handling")."""
+RESOURCE_EXHAUSTED: Final = -32025
+UNSUPPORTED: Final = -32026
+"""These four of the Events extension (SEP-3415, "Error Handling")."""
 URL_ELICITATION_REQUIRED: Final = -32042
 """Of 2025-11-25: addresses are to be opened before the call is made again."""
 NO_CODE: Final = 0

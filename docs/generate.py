@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
@@ -46,13 +46,16 @@ from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.doors.event_types import LoginShared
 from supervisor.service.doors.task_requests import TasksNotDeclared
+from supervisor.service.events.errors import TooManyEvents, UnknownEvent, UnsupportedDelivery
 
 Arrow = tuple[str, str, str]
 BESIDE = (
-    *(CapabilityRequired, Declined, EngineAway, LeaseEnded, LoginShared, NodeAway, NotReadOnly, RepeatedKey),
+    *(CapabilityRequired, Declined, EngineAway, LeaseEnded, NodeAway, NotReadOnly, RepeatedKey),
     *(TasksNotDeclared, UnknownTask),
 )
 """Errors that clients meet and that stand with what raises them, not in `actors/errors.py`."""
+OF_EVENTS = (LoginShared, TooManyEvents, UnknownEvent, UnsupportedDelivery)
+"""The same about events of servers, which have a page of their own."""
 SETTINGS = {
     "configuration": ("units", "top-level", "foreign"),
     "servers": ("server", "inherited"),
@@ -100,7 +103,8 @@ def parts() -> Mapping[str, Mapping[str, str]]:
         "docs/guides/budgets.md": {"memory": settings["memory"]},
         "docs/guides/sandbox.md": {"sandbox": settings["sandbox"]},
         "docs/guides/fleet.md": {"fleet": settings["fleet"]},
-        "docs/reference/errors.md": {"errors": error_list()},
+        "docs/reference/errors.md": {"errors": error_list(set(shown_errors()) - set(OF_EVENTS))},
+        "docs/developers/server-events.md": {"event-errors": error_list(OF_EVENTS)},
         "docs/reference/audit.md": {"actions": action_list()},
         "docs/reference/events.md": {
             "envelope": envelope_fields(),
@@ -201,7 +205,7 @@ def error_classes() -> list[type[errors.SupervisorError]]:
 
 def shown_errors() -> list[type[errors.SupervisorError]]:
     """Return the errors that a client can meet, by the word that it knows each by."""
-    return sorted((*error_classes(), *BESIDE), key=lambda error: error.kind)
+    return sorted((*error_classes(), *BESIDE, *OF_EVENTS), key=lambda error: error.kind)
 
 
 def error_line(error: type[errors.SupervisorError]) -> str:
@@ -210,9 +214,11 @@ def error_line(error: type[errors.SupervisorError]) -> str:
     return f"- **`{error.kind}`**, `{error.__name__}`: code {error.code}, HTTP {error.http_status}, {retry}."
 
 
-def error_list() -> str:
+def error_list(of: Collection[type[errors.SupervisorError]]) -> str:
     lines = []
     for error in shown_errors():
+        if error not in of:
+            continue
         meaning = " ".join(inspect.cleandoc(error.__doc__ or "").partition("\n\n")[0].split())
         lines += [error_line(error), *wrap(meaning, 120, initial_indent="  ", subsequent_indent="  ")]
     return "\n".join(lines)

@@ -93,6 +93,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     gateway = Gateway(parts, VERSION)
     core.start_soon(gateway.run)
     core.start_soon(gateway.parts.parking.run, house.closing)
+    core.start_soon(gateway.parts.topics.run, house.closing)
     counters = ConnectionCounters()
     tokens = TokenTable(store, house.trail.note_token)
     if house.fleet is not None:

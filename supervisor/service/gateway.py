@@ -21,7 +21,7 @@ from actors.catalogue.offer import Item
 from actors.catalogue.profiles import NO_PROFILE, ViewProfile
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
-from actors.kit import Address, AnyOf, Latest, Signal
+from actors.kit import Address, AnyOf, Latest, Shares, Signal
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES
@@ -52,6 +52,9 @@ from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.searches import Searches, UsedBy
 from supervisor.service.calls.tool_calls import Doubts, ToolCalls
 from supervisor.service.client import Client
+from supervisor.service.events.limits import MAX_STREAMS
+from supervisor.service.events.requests import EventRequests, Webhooks
+from supervisor.service.events.topics import Topics
 from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import FINDS, HOW, HOW_BY_EFFECT, Introduction, SelfDescription
 from supervisor.service.lookup.arrival import Arrival
@@ -120,6 +123,9 @@ class ServiceParts:
         self.arrival = Arrival(router, self.visible)
         self.looks = Looks(router, self.visible)
         self.parking = Parking(key, life)
+        self.topics = Topics((), time.time)
+        self.event_streams = Shares(MAX_STREAMS)
+        self.webhooks: Webhooks | None = None
         self.results = KeptResults(deployment, self.bench, life)
         self.tasks = HeldTasks(deployment, key, life)
         confirmations = Confirmations(self.parking, self.bench, audit, consents or Consents(time.time))
@@ -190,7 +196,8 @@ class ManyServers(ABC):
         self._of_ours = of_ours
         self._naming = naming
         ours = {**dict.fromkeys(LISTED_BY, self._list), **dict.fromkeys(OF_RESOURCES, self._subscribe)}
-        self._methods = {**ours, **methods}
+        events = EventRequests(parts.topics, parts.visible, of_ours.fit, parts.event_streams, parts.webhooks)
+        self._methods = {**ours, **events.methods, **methods}
 
     def revisions(self, principal: Principal) -> Revisions:
         return self.parts.visible.now(principal).revisions

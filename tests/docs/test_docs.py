@@ -59,7 +59,8 @@ def test_the_generated_parts_are_the_present_ones(name: str) -> None:
 
 
 def test_every_error_has_its_place() -> None:
-    lines = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8").splitlines()
+    pages = (ROOT / "docs" / "reference" / "errors.md", ROOT / "docs" / "developers" / "server-events.md")
+    lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
     for error in generate.shown_errors():
         retry = "retry" if error.retryable else "no retry"
         line = f"- **`{error.kind}`**, `{error.__name__}`: code {error.code}, HTTP {error.http_status}, {retry}."

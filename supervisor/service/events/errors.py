@@ -1,0 +1,41 @@
+"""What goes wrong with events by our own doing, in the codes of the extension (SEP-3415, "Error Handling")."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, RESOURCE_EXHAUSTED, UNSUPPORTED
+from actors.errors import SupervisorError
+from actors.protocol.wire.jsonrpc import ErrorObject, encode
+
+_MAX_SHOWN: Final = 100
+
+
+class UnknownEvent(SupervisorError, code=EVENT_NOT_FOUND, kind="not_found"):
+    """The client sees no event type of that name. `events/list` tells which there are."""
+
+    def __init__(self, name: str) -> None:
+        text = f"there is no event type {name[:_MAX_SHOWN]!r} here; events/list tells which there are"
+        super().__init__(text, details={"kind": "event"})
+
+
+class TooManyEvents(SupervisorError, code=RESOURCE_EXHAUSTED, kind="overloaded", retryable=True):
+    """A limit on what is followed or streamed is reached. `data.limit` names it, `data.max` is what all share."""
+
+    def __init__(self, why: str, limit: str, most: int) -> None:
+        super().__init__(why, details={"limit": limit, "max": most}, retry_after_s=1.0)
+
+
+class UnsupportedDelivery(SupervisorError, code=UNSUPPORTED, kind="not_supported"):
+    """Events cannot be delivered so here. `data` says what is not possible (`feature`, `value`)."""
+
+    def __init__(self, text: str, **details: Any) -> None:
+        super().__init__(text, details=details)
+
+
+REVOKED: Final = ErrorObject(FORBIDDEN, "Forbidden", msgspec.Raw(encode({"reason": "Access revoked"})))
+"""Why the subscription of a client ends that may not see the events any more."""
+REMOVED: Final = ErrorObject(EVENT_NOT_FOUND, "NotFound", msgspec.Raw(encode({"kind": "event"})))
+"""Why the subscriptions to a type end that is not there any more."""

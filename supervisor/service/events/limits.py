@@ -1,0 +1,35 @@
+"""How much events may take: of memory, of the disk, of others' time. Pure.
+
+What there is no room for is refused with `TooManyEvents`; that something is not kept any more is said (`truncated`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_TOPICS: Final = 512
+"""Topics that are followed at a time; principals share them."""
+MAX_STREAMS: Final = 1024
+"""Open streams of clients; principals share them."""
+MAX_ARGUMENTS_BYTES: Final = 64 * 1024
+"""Of the arguments of a subscription."""
+MAX_EVENT_BYTES: Final = 256 * 1024
+"""Of one occurrence (SEP-3415, "Delivery profile")."""
+MAX_ID_CHARS: Final = 1024
+"""Of the id of an event."""
+MAX_CURSOR_CHARS: Final = 16 * 1024
+"""Of a cursor of a server, which is kept for as long as its topic is."""
+MAX_KEPT: Final = 1000
+"""Occurrences that are kept of a topic."""
+MAX_KEPT_BYTES: Final = 4 * 1024 * 1024
+"""Of all that is kept of a topic."""
+MAX_POLLED: Final = 100
+"""Events in one answer to a poll."""
+LINGER_S: Final = 60.0
+"""So long a topic is followed that nobody holds; or for three times until the next poll, if that is more."""
+HEARTBEAT_S: Final = 15.0
+"""Between two signs of life on a stream, half of what the extension asks for."""
+STALLED_S: Final = 30.0
+"""So long a client may not take what it is sent on a stream, before it loses it."""
+POLL_MS: Final = 5000
+"""When a client should ask again for what its server pushes."""

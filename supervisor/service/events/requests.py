@@ -1,0 +1,198 @@
+"""The methods of the Events extension (SEP-3415) at the doors of many servers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final, Protocol
+
+import msgspec
+import trio
+
+from actors.errors import MalformedRequest
+from actors.kit import Shares
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
+from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire.jsonrpc import encode
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.client import Client
+from supervisor.service.events.errors import REVOKED, TooManyEvents, UnsupportedDelivery
+from supervisor.service.events.journal import Reading
+from supervisor.service.events.limits import HEARTBEAT_S, MAX_POLLED, MAX_STREAMS, STALLED_S
+from supervisor.service.events.topics import Topic, Topics
+from supervisor.service.events.types import Viewpoint, list_result
+from supervisor.service.lookup.visible import Visible
+
+LIST: Final = "events/list"
+POLL: Final = "events/poll"
+STREAM: Final = "events/stream"
+SUBSCRIBE: Final = "events/subscribe"
+UNSUBSCRIBE: Final = "events/unsubscribe"
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
+
+
+class Webhooks(Protocol):
+    """Sends events to addresses; see `webhooks`."""
+
+    async def subscribe(self, at: Viewpoint, params: msgspec.Raw) -> dict[str, Any]:
+        """Return the members of the result of `events/subscribe`. Raises as `Topics.hold` does, and for the address."""
+
+    async def unsubscribe(self, at: Viewpoint, params: msgspec.Raw) -> dict[str, Any]:
+        """Return the members of the result of `events/unsubscribe`."""
+
+
+Fit = Callable[[Client, bytes], bytes]
+"""Makes a result, a JSON object, one for a client."""
+
+
+class Wanted(msgspec.Struct, frozen=True, rename="camel"):
+    """The params that polls and streams have in common; see "Cursor Lifecycle"."""
+
+    name: str
+    arguments: msgspec.Raw = json.NO_RAW
+    cursor: str | None = None
+    max_age_ms: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    max_events: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+    def begin(self, topic: Topic, now: float) -> tuple[int, float]:
+        """Return behind which number to read, and from which moment on (unix s); `now` likewise."""
+        position = topic.position(self.cursor)
+        floor = now - self.max_age_ms / 1000 if self.max_age_ms is not None and self.cursor is not None else 0.0
+        return (-1 if position is None else position), floor
+
+
+_wanted: Final = msgspec.json.Decoder(Wanted)
+
+
+class EventRequests:
+    """Answers them. `visible` is what is seen at the door, `webhooks` None where nothing is sent to addresses."""
+
+    def __init__(self, topics: Topics, visible: Visible, fit: Fit, streams: Shares, webhooks: Webhooks | None) -> None:
+        self._topics = topics
+        self._visible = visible
+        self._fit = fit
+        self._streams = streams
+        self._webhooks = webhooks
+        self.methods: dict[str, Callable[[Exchange], Awaitable[bytes]]] = {
+            LIST: self._list,
+            POLL: self._poll,
+            STREAM: self._stream,
+            SUBSCRIBE: self._webhook,
+            UNSUBSCRIBE: self._webhook,
+        }
+
+    def _at(self, exchange: Exchange) -> Viewpoint:
+        return Viewpoint(exchange.client.principal, self._visible)
+
+    async def _list(self, exchange: Exchange) -> bytes:
+        at = self._at(exchange)
+        return self._fit(exchange.client, list_result(self._topics.types(at), at.modes))
+
+    async def _webhook(self, exchange: Exchange) -> bytes:
+        webhooks = self._webhooks
+        if webhooks is None:
+            raise UnsupportedDelivery("events are sent to no address here", feature="deliveryMode", value="webhook")
+        perform = webhooks.subscribe if exchange.method == SUBSCRIBE else webhooks.unsubscribe
+        return self._fit(exchange.client, encode(await perform(self._at(exchange), exchange.params)))
+
+    async def _poll(self, exchange: Exchange) -> bytes:
+        wanted = _read(exchange)
+        async with self._topics.hold(self._at(exchange), wanted.name, wanted.arguments) as topic:
+            number, floor = wanted.begin(topic, self._topics.clock())
+            reading = topic.after(number, min(wanted.max_events or MAX_POLLED, MAX_POLLED), floor)
+            return self._fit(exchange.client, _polled(topic, reading))
+
+    async def _stream(self, exchange: Exchange) -> bytes:
+        wanted, principal = _read(exchange), exchange.client.principal
+        if exchange.voice is None:
+            raise UnsupportedDelivery("a stream needs Accept: text/event-stream", feature="deliveryMode", value="push")
+        if not self._streams.has_place(principal):
+            raise TooManyEvents(self._streams.why_not(principal, "streams"), "streams", MAX_STREAMS)
+        self._streams.add(principal)
+        try:
+            at = self._at(exchange)
+            async with self._topics.hold(at, wanted.name, wanted.arguments) as topic:
+                await EventStream(exchange, topic, self._topics, at).run(wanted)
+        finally:
+            self._streams.remove(principal)
+        return self._fit(exchange.client, encode({"_meta": {META_SUBSCRIPTION: msgspec.Raw(exchange.id)}}))
+
+
+class EventStream:
+    """One stream to a client: tells it of a topic until that ends, or the client has no right to it any more."""
+
+    def __init__(self, exchange: Exchange, topic: Topic, topics: Topics, at: Viewpoint) -> None:
+        self._exchange = exchange
+        self._topic = topic
+        self._topics = topics
+        self._at = at
+        self._meta = {META_SUBSCRIPTION: msgspec.Raw(exchange.id)}
+
+    async def run(self, wanted: Wanted) -> None:
+        topic = self._topic
+        number, floor = wanted.begin(topic, self._topics.clock())
+        reading, failures = topic.after(number, MAX_POLLED, floor), topic.failures
+        begun = reading.events[0].number - 1 if reading.events else reading.head
+        await self._say("active", cursor=topic.cursor(begun), truncated=reading.truncated)
+        reading = msgspec.structs.replace(reading, truncated=False)
+        while True:
+            if not self._topics.allowed(self._at, topic):
+                await self._say("terminated", error=topic.ended or REVOKED)
+                return
+            await self._deliver(reading)
+            if topic.failures > failures and topic.failure is not None:
+                failures = topic.failures
+                await self._say("error", error=topic.failure)
+            if not reading.more and topic.ended is not None:
+                await self._say("terminated", error=topic.ended)
+                return
+            head = reading.head
+            if not reading.more:
+                with trio.move_on_after(HEARTBEAT_S) as quiet:
+                    await topic.wait_after(head, failures)
+                if quiet.cancelled_caught:
+                    await self._say("heartbeat", cursor=topic.cursor(head))
+            reading = topic.after(head, MAX_POLLED)
+
+    async def _deliver(self, reading: Reading) -> None:
+        topic = self._topic
+        if reading.truncated:
+            begun = reading.events[0].number - 1 if reading.events else reading.head
+            await self._say("active", cursor=topic.cursor(begun), truncated=True)
+        for kept in reading.events:
+            said = {**json.MEMBERS.decode(kept.body), "cursor": topic.cursor(kept.number)}
+            await self._say("event", **said)
+
+    async def _say(self, what: str, **said: Any) -> None:
+        """Say it, once there is room. Raises `TooManyEvents` if there is none for long."""
+        voice, params = self._exchange.voice, said
+        meta = json.members(params.get("_meta")) if isinstance(params.get("_meta"), msgspec.Raw) else {}
+        message = jsonrpc.notification(
+            f"notifications/events/{what}", encode({**params, "_meta": {**meta, **self._meta}})
+        )
+        assert voice is not None, "there is one where a stream begins"
+        pause_s, by = _FIRST_PAUSE_S, trio.current_time() + STALLED_S
+        while not voice.say(message):
+            if trio.current_time() >= by:
+                text = "more was said on this stream than you have read; read it faster, and go on from the last cursor"
+                raise TooManyEvents(text, "unread", 0)
+            await trio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def _read(exchange: Exchange) -> Wanted:
+    try:
+        return json.read(_wanted, exchange.params)
+    except json.UnreadableJson as error:
+        raise MalformedRequest(f"{exchange.method}: {error}") from None
+
+
+def _polled(topic: Topic, reading: Reading) -> bytes:
+    return encode(
+        {
+            "events": [msgspec.Raw(kept.body) for kept in reading.events],
+            "cursor": topic.cursor(reading.head),
+            "truncated": reading.truncated,
+            "hasMore": reading.more,
+            "nextPollMs": topic.next_poll_ms,
+        }
+    )

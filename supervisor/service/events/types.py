@@ -1,0 +1,50 @@
+"""Event types at the doors of many servers (SEP-3415, "Listing Available Events"): what they are called there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+
+from actors.principal import LOCAL, Principal
+from actors.protocol.wire import json
+from actors.protocol.wire.jsonrpc import encode
+from supervisor.service.lookup.visible import Visible
+
+Mode = Literal["poll", "push", "webhook"]
+KEPT: Final[tuple[Mode, ...]] = ("poll", "push")
+"""How every type is delivered here, however its source does it: what it pushes is kept, what it keeps is pushed."""
+WEBHOOK: Final[Mode] = "webhook"
+
+
+class Viewpoint(msgspec.Struct, frozen=True):
+    """Whose eyes events are looked at with: a principal, and what is seen at its door."""
+
+    principal: Principal
+    visible: Visible
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """How it can have events: to an address only if it is known who asked for that."""
+        return KEPT if self.principal == LOCAL else (*KEPT, WEBHOOK)
+
+
+class EventType(msgspec.Struct, frozen=True):
+    """One type. `name` is what it is called at these doors: that of its server, a colon, and its own.
+
+    `definition` is the entry of `events/list` as its source has it, a JSON object; its name and its ways of delivery
+    do not count.
+    """
+
+    name: str
+    definition: msgspec.Raw
+
+    def shown(self, modes: tuple[Mode, ...]) -> dict[str, object]:
+        """Return the entry for a client that can have events in these ways."""
+        return {**json.members(self.definition), "name": self.name, "delivery": modes}
+
+
+def list_result(types: Iterable[EventType], modes: tuple[Mode, ...]) -> bytes:
+    """Return the result of `events/list`, a JSON object."""
+    return encode({"events": [each.shown(modes) for each in types]})
