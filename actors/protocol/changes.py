@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from actors import codes
+from actors.protocol.agreement.event_capability import events_declared
 from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
 from actors.protocol.facts import (
     CallLost,
@@ -43,7 +44,6 @@ CHANGES: Final = frozenset(
 EVENTS_CHANGED: Final = "notifications/events/list_changed"
 """Of the Events extension ("Dynamic event types"). We keep no list of those, so this is subscribed to, and told, as a
 resource of that name is: no URI is like it."""
-_EVENTS: Final = "io.modelcontextprotocol/events"
 MAX_URI_CHARS: Final = 8192
 """Of a resource that clients are told of."""
 _LISTS: Final = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
@@ -116,7 +116,7 @@ def is_supported(end: End | None) -> bool:
 def subscribable(capabilities: msgspec.Raw, uri: str = "") -> bool:
     """Say whether a server with these capabilities tells of changes of resources (MCP, server/resources)."""
     if uri == EVENTS_CHANGED:
-        return bytes(json.at(capabilities, "extensions", _EVENTS, "listChanged")) == b"true"
+        return bytes(json.at(events_declared(capabilities), "listChanged")) == b"true"
     return bytes(json.at(capabilities, "resources", "subscribe")) == b"true"
 
 

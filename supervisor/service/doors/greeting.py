@@ -1,7 +1,8 @@
 """What a client of one server is told when it connects: what that server answered to us, fitted to the hop. Pure.
 
 Everything is as the server wrote it, unknown members included, but for the revision, which is agreed on with the client
-by us, and for capabilities that do not get through us. Where the eras differ the same is said in the other form.
+by us, and for capabilities that do not get through us. Where the eras differ the same is said in the other form. That a
+server has events is said in both places where clients look for it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from actors.catalogue.offer import Offer
+from actors.protocol.agreement.event_capability import EVENTS, SKETCHED, events_declared
 from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import SINCE as TASKS_SINCE
@@ -52,6 +54,8 @@ def capabilities(offer: Offer, version: str) -> msgspec.Raw:
     if tasks.EXTENSION in inner and not (spoken and era == "modern"):
         del inner[tasks.EXTENSION]
         kept["extensions"] = msgspec.Raw(encode(inner))
+    if events := events_declared(kept):
+        kept |= {SKETCHED: events, "extensions": msgspec.Raw(encode({**inner, EVENTS: events}))}
     return offer.capabilities if kept == declared and declared else msgspec.Raw(encode(kept))
 
 

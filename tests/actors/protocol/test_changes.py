@@ -90,3 +90,17 @@ def test_one_that_ends_for_any_other_reason_is_asked_for_again(cause: Cause) -> 
 )
 def test_who_declares_it_tells_of_changes_of_resources(capabilities: bytes, told: bool) -> None:
     assert changes.subscribable(msgspec.Raw(capabilities)) is told
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "told"),
+    [
+        (b'{"extensions":{"io.modelcontextprotocol/events":{"listChanged":true}}}', True),
+        (b'{"events":{"listChanged":true}}', True),
+        (b'{"events":{"listChanged":true},"extensions":{"io.modelcontextprotocol/events":{}}}', False),
+        (b'{"events":{}}', False),
+        (b"{}", False),
+    ],
+)
+def test_who_declares_it_tells_of_changes_of_event_types(capabilities: bytes, told: bool) -> None:
+    assert changes.subscribable(msgspec.Raw(capabilities), changes.EVENTS_CHANGED) is told

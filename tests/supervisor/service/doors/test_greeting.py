@@ -61,6 +61,29 @@ def test_only_what_gets_through_is_announced(declared: Any, told: Any) -> None:
     assert json.loads(bytes(greeting.capabilities(Offer(capabilities=raw(declared)), "2025-11-25"))) == told
 
 
+EVENTS = "io.modelcontextprotocol/events"
+CHANGING = {"listChanged": True}
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        (
+            {"extensions": {EVENTS: CHANGING, "x/y": {}}},
+            {"events": CHANGING, "extensions": {EVENTS: CHANGING, "x/y": {}}},
+        ),
+        ({"tools": {}, "events": {}}, {"tools": {}, "events": {}, "extensions": {EVENTS: {}}}),
+        ({"events": {}, "extensions": {EVENTS: CHANGING}}, {"events": CHANGING, "extensions": {EVENTS: CHANGING}}),
+        ({"events": None, "extensions": {EVENTS: None}}, {"events": None, "extensions": {EVENTS: None}}),
+    ],
+)
+def test_events_are_announced_where_the_extension_has_them_and_where_its_sketch_had(
+    version: str, declared: Any, told: Any
+) -> None:
+    assert json.loads(bytes(greeting.capabilities(Offer(capabilities=raw(declared)), version))) == told
+
+
 OF_CALLS: dict[str, Any] = {"requests": {"tools": {"call": {}}, "x": {}}}
 TASKS = {"list": {}, "cancel": {}, **OF_CALLS}
 KEPT: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
