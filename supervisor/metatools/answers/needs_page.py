@@ -2,7 +2,8 @@
 
 Rows are given out in rounds: the best of each need, then the second best of each. A need that has no more leaves its
 turn to the others, and a tool that several need is there once. Where tokens are missing, the last round goes first; one
-row of each need stays. Then the best of each need gets its schema, each from an equal part of what is left, and what
+row of each need stays. A row that long names make longer than a need's equal part of the page is there only if the
+others leave it room. Then the best of each need gets its schema, each from an equal part of what is left, and what
 one does not need goes to the others. Of what fits a need hardly at all it has one row.
 
 On the page the rows stand by needs. A row says which of the `queries` it is for, counted from 1, where that is not the
@@ -11,7 +12,7 @@ same as for the row above it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -43,6 +44,13 @@ FRAME_TOKENS: Final = 30
 """What is on such a page beside that of one need: `queries`, `next_cursor`."""
 MARK_TOKENS: Final = 6
 """Which need a row is for; one more need takes two more."""
+ROW_TOKENS: Final = 100
+"""A row may be as long as that in any case; that takes long names, or a page that is too small for the needs."""
+CURSOR_TOKENS: Final = 100
+UNLISTED_TOKENS: Final = 28
+"""How much of a list is shown, beside its query."""
+SAID_TOKENS: Final = 60
+"""Of which needs rows are missing, and why; of how many rows, and of schemas beside their paths, a third of that."""
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,33 +103,59 @@ def needs_page(
     echo = [shorten_to_tokens(need.query, *ECHO) for need in needs]
     frame = context.frame(echo[0], sum(need.total for need in needs), milliseconds, notice)
     frame = {**({"notice": notice} if notice else {}), "queries": echo, **frame}
-    left = context.row_budget(frame) - FRAME_TOKENS - sum(map(estimate_tokens, echo))
-    chosen = _choose(context, needs, limit)
-    shown = _fill(context, chosen, left)
+    left = context.row_budget(frame) - FRAME_TOKENS - sum(map(estimate_tokens, echo)) - _list_tokens(needs)
+    chosen, long = _choose(context, needs, limit, max(left // len(needs), ROW_TOKENS))
+    shown = _fill(context, chosen, long, left - SAID_TOKENS if long else left)
     frame["tools"] = _rows(needs, shown)
     said = sentences(
-        notice, _unlisted(context, needs, shown, frame), _long_schemas(shown), "" if notice else _more(chosen, shown)
+        notice,
+        _unlisted(context, needs, shown, frame),
+        _long_schemas(shown),
+        _left_out({number for place in long if place not in shown for number in place.needs}),
+        "" if notice else _more([*chosen, *long], shown),
     )
     return {**frame, "notice": said} if "notice" in frame else {"notice": said, **frame} if said else frame
 
 
-def _choose(context: Context, needs: Sequence[Need], limit: int) -> list[_Place]:
-    """Return the rows of all needs, round by round, each once."""
+def _choose(context: Context, needs: Sequence[Need], limit: int, most: int) -> tuple[list[_Place], list[_Place]]:
+    """Return the rows of all needs, round by round, each once, and of each need the first one of over `most` tokens.
+
+    Such a row leaves its turn to the next of its need. A list ends before it, as it is read on from its last row.
+    """
     places: dict[str, _Place] = {}
-    turns = [enumerate(_supply(context, need)) for need in needs]
+    long: dict[str, _Place] = {}
+    lacking = set[int]()
+    turns = [iter(_supply(context, need)) for need in needs]
+    given = [0] * len(needs)
     open_ = [*range(len(needs))]
     while open_ and len(places) < limit:
         for number in [*open_]:
-            rank, thing = next(turns[number], (0, None))
-            if thing is None:
+            for thing in turns[number]:
+                key = _key(thing)
+                if (known := places.get(key)) is not None:
+                    known.needs.append(number)
+                    break
+                if len(places) >= limit:
+                    break
+                place = _place(context, needs[number], number, given[number], thing)
+                if place.row.fit(most) and not _is_far(thing):
+                    places[key] = place
+                    break
+                if isinstance(thing, Item):
+                    open_.remove(number)
+                    break
+                if number not in lacking:
+                    lacking.add(number)
+                    long.setdefault(key, place).needs.append(number)
+            else:
                 open_.remove(number)
-                continue
-            key = _key(thing)
-            if (known := places.get(key)) is not None:
-                known.needs.append(number)
-            elif len(places) < limit:
-                places[key] = _place(context, needs[number], number, rank, thing)
-    return [*places.values()]
+            given[number] += 1
+    return [*places.values()], [*long.values()]
+
+
+def _is_far(thing: Hit | Item) -> bool:
+    """Say whether the cursor behind a row of a list is too long, as it has the name."""
+    return isinstance(thing, Item) and estimate_tokens(encode_cursor(thing.at)) > CURSOR_TOKENS
 
 
 def _supply(context: Context, need: Need) -> Iterator[Hit | Item]:
@@ -145,16 +179,23 @@ def _place(context: Context, need: Need, number: int, rank: int, thing: Hit | It
     return place
 
 
-def _fill(context: Context, chosen: Sequence[_Place], left: int) -> list[_Place]:
-    """Return the places whose rows fit, filled with what matters most."""
+def _fill(context: Context, chosen: Sequence[_Place], long: Sequence[_Place], left: int) -> list[_Place]:
+    """Return the places whose rows fit, filled with what matters most; a `long` row takes what the others leave."""
     shown, needs = [*chosen], {number for place in chosen for number in place.needs}
     first = sum(place.first for place in chosen)
     aim = left - context.budget * (1 - AIM)
     left -= MARK_TOKENS * len(needs) + sum(_mark_tokens(place) for place in shown)
     left = _shrink([place.row for place in shown], left - sum(place.row.tokens for place in shown))
+    if left < 0:
+        left -= SAID_TOKENS // 3
     while left < 0 and len(shown) > first:
         gone = shown.pop()
         left += gone.row.tokens + _mark_tokens(gone)
+    for place in sorted(long, key=lambda place: place.row.tokens):
+        if place.row.tokens + MARK_TOKENS <= left:
+            left -= place.row.tokens + MARK_TOKENS
+            shown.insert(0, place)
+            first += 1
     best = [place.row for place in shown if place.first and place.opens]
     for rank, row in enumerate(best):
         left -= row.complete_within(left // (len(best) - rank))
@@ -164,7 +205,7 @@ def _fill(context: Context, chosen: Sequence[_Place], left: int) -> list[_Place]
             left -= row.complete_within(left + sum(max(0, other.spare) for other in others))
             left = _shrink(others, left)
     if any(row.is_signature for row in best):
-        left -= LONG_TOKENS
+        left -= LONG_TOKENS + SAID_TOKENS // 3
     spare = min(left, int(aim) - sum(place.row.tokens for place in shown))
     for place in shown:
         if place.opens:
@@ -223,10 +264,11 @@ def _notice(context: Context, needs: Sequence[Need], about: frozenset[str], like
 
 def _unlisted(context: Context, needs: Sequence[Need], shown: Sequence[_Place], frame: dict[str, Any]) -> str:
     """Say of each list that is not at its end how much of it is shown; the first such list goes on by `next_cursor`."""
-    keys, told = {place.key for place in shown}, []
-    for need in needs:
+    told = []
+    for number, need in enumerate(needs):
         if need.listing is None:
             continue
+        keys = {place.key for place in shown if number in place.needs}
         count, last = _listed(context, need.listing, keys)
         if count == need.total:
             continue
@@ -246,6 +288,17 @@ def _listed(context: Context, listing: Listing, keys: set[str]) -> tuple[int, Po
             return count, last
         last = item.at
     return (0 if last is None else count + 1), last
+
+
+def _list_tokens(needs: Sequence[Need]) -> int:
+    """Return what it takes at most to say how much of each list is shown, and where the first goes on."""
+    lists = [shorten_to_tokens(need.query, *MAX_WORDS_SHOWN) for need in needs if need.listing is not None]
+    return CURSOR_TOKENS * bool(lists) + sum(UNLISTED_TOKENS + estimate_tokens(query) for query in lists)
+
+
+def _left_out(needs: Iterable[int]) -> str:
+    numbers = ", ".join(str(number + 1) for number in sorted(needs))
+    return f"Too long for this page by their names: rows of queries {numbers}; ask these alone." if numbers else ""
 
 
 def _long_schemas(shown: Sequence[_Place]) -> str:

@@ -275,10 +275,18 @@ def _long_schema(hits: Sequence[Hit], rows: Sequence[Row]) -> str:
 
 
 def _drop(rows: list[Row], left: int) -> int:
-    """Make lines terse, the last first, and drop them if need be, until no token is missing; return what is left."""
+    """Make lines terse, the last first, and drop them if need be, until no token is missing; return what is left.
+
+    At last the first one is made short, unless it is what was asked for by its path.
+    """
     left = _shrink_last(rows, left)
     while left < 0 and len(rows) > 1:
         left += rows.pop().tokens
+    if left < 0 and rows and not rows[0].exact:
+        before = rows[0].tokens
+        rows[0].shrink()
+        rows[0].fit(left + before)
+        left += before - rows[0].tokens
     return left
 
 

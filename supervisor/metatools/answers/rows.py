@@ -83,6 +83,16 @@ class Row:
         self.shrink()
         self._become(self._without_signature())
 
+    def fit(self, tokens: int) -> bool:
+        """Say no more than its name if its shortest line is longer than so many tokens; return whether they suffice.
+
+        Names are the server's, up to 256 characters each: they can make a line as long as a page.
+        """
+        if self.tokens <= tokens or self._tersely()[1] <= tokens:
+            return True
+        self.name()
+        return self.tokens <= tokens
+
     def _tersely(self) -> tuple[dict[str, Any], int]:
         if self._terse is None:
             value = {key: item for key, item in self.value.items() if key not in ("_meta", "annotations", "ids_from")}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
@@ -69,6 +70,54 @@ def test_a_page_is_shared_fairly_and_no_row_is_there_twice(needs: list[str], lim
     assert answer == {**several(*needs, seen=MANY, budget=budget, **more), "search_time_ms": answer["search_time_ms"]}
     if budget > 700:
         assert estimate_tokens(encode(answer).decode()) <= budget
+
+
+LETTERS = ("x", "\u00e9", "\u4e2d", "\U0001f600", "_", "-9", "aB", '"')
+VERBS = ("create", "delete", "list", "rename", "search", "draw", "bake", "play", "ride", "swim")
+
+
+@given(
+    st.lists(st.sampled_from(LETTERS), min_size=10, max_size=10),
+    st.lists(st.sampled_from([0, 20, 60, 120, 250]), min_size=10, max_size=10),
+    st.integers(2, MAX_NEEDS),
+    st.booleans(),
+    st.integers(0, MAX_NEEDS),
+)
+@settings(max_examples=60)
+def test_names_of_any_length_leave_a_page_within_its_budget(
+    letters: list[str], lengths: list[int], count: int, same: bool, lists: int
+) -> None:
+    servers = dict[str, Any]()
+    for verb, letter, length in zip(VERBS, letters, lengths, strict=True):
+        much = (letter * length)[:length]
+        parameters = {f"{number}{much}": {"type": "string"} for number in range(30)}
+        schema = {"type": "object", "properties": parameters, "required": [*parameters][:9]}
+        tools = [f"{verb}_{'thing' if same else verb}_{much}"[:250] + str(number) for number in range(4)]
+        servers[verb] = [
+            {"name": name, "description": f"To {verb} a thing. {much}", "inputSchema": schema} for name in tools
+        ]
+    needs = [f"{verb} a thing" for verb in VERBS[:count]]
+    needs[:lists] = [f"{verb}:*" for verb in VERBS[: min(lists, count)]]
+    answer = several(*needs, seen=catalogue(**servers))
+    assert estimate_tokens(encode(answer).decode()) <= 2000
+    found = rows_by_need(answer)
+    assert all(found[number] for number in range(lists + 1, count + 1) if lengths[number - 1] <= 20)
+    for number in range(1, count + 1):
+        said = answer.get("notice", "")
+        assert found[number] or re.search(rf"rows of queries [0-9, ]*\b{number}\b|'{VERBS[number - 1]}:\*': 0 of", said)
+
+
+def test_of_needs_with_long_names_as_many_are_shown_as_fit() -> None:
+    servers = {verb: named(f"{verb}_thing_" + 100 * "\u4e2d") for verb in VERBS}
+    answer = several(*(f"{verb} a thing" for verb in VERBS), seen=catalogue(short=named("swim_thing"), **servers))
+    assert 1 < len(answer["tools"]) < len(VERBS)
+    assert "short:swim_thing" in rows_by_need(answer)[10]
+    assert re.search(
+        r"Too long for this page by their names: rows of queries [0-9, ]+; ask these alone", answer["notice"]
+    )
+    (row,) = ask("create a thing", catalogue(create=named("create_" + 240 * "\u4e2d")), budget=1000)["tools"]
+    assert row["tool_path"].startswith("create:create_")
+    assert "signature" not in row
 
 
 def test_the_first_rows_of_each_are_those_of_the_need_alone_with_the_schema_of_the_best() -> None:
