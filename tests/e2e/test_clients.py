@@ -23,6 +23,8 @@ from tests.e2e.fork_server import forking
 pytestmark = pytest.mark.e2e
 
 FOUR = ["discover_mcp_tools", "execute_mcp_tool", "list_mcp_resources", "read_mcp_resource"]
+FIVE = [*FOUR[:2], "execute_read_only_mcp_tool", *FOUR[2:]]
+BY_EFFECT = "/mcp?execute=by-effect"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 CHANGED = "notifications/tools/list_changed"
 CLIENT_S = 60.0
@@ -52,7 +54,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterat
     directory = tmp_path_factory.mktemp("clients")
     database = str(directory / "test.db")
     servers = {
-        "time": environments.time_server(),
+        "time": {**environments.time_server(), "read_only": ["get_current_time"]},
         "git": entry(environments.python_2(), "-m", "mcp_server_git", "--repository", str(repository)),
         "sqlite": environments.sqlite_server("--db-path", database),
         "growing": stand_in("growing"),
@@ -92,10 +94,15 @@ def address(daemon: Daemon, transport: str) -> str:
     return daemon.url.replace("http", scheme, 1)
 
 
-def check(found: dict[str, Any], version: str, notified: str) -> None:
+def check(found: dict[str, Any], version: str, notified: str, path: str = "/mcp") -> None:
     """What every client has to find."""
     assert found["version"] == version
-    assert found["tools"] == FOUR
+    assert found["tools"] == (FIVE if path == BY_EFFECT else FOUR)
+    assert all(hints["anthropic/alwaysLoad"] is True for hints in found["hints"])
+    assert found["picked"].startswith("Europe/Berlin")
+    if path == BY_EFFECT:
+        assert json.loads(found["read"])["timezone"] == "Europe/Berlin"
+        assert "Call execute_mcp_tool" in found["refused"]
     structured = found["discovered"]["structured"]
     assert json.loads(found["discovered"]["text"]) == lean(structured)
     assert {"time:get_current_time", "time:convert_time"} & {row["tool_path"] for row in structured["tools"]}
@@ -124,23 +131,27 @@ async def test_the_published_servers_are_of_both_eras(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize("over", OVER)
 @pytest.mark.parametrize(
-    ("mode", "version", "notified"),
-    [("auto", MODERN, "ToolsListChanged"), (MODERN, MODERN, "ToolsListChanged"), ("legacy", LEGACY, CHANGED)],
+    ("mode", "path", "version", "notified"),
+    [
+        ("auto", BY_EFFECT, MODERN, "ToolsListChanged"),
+        (MODERN, "/mcp", MODERN, "ToolsListChanged"),
+        ("legacy", BY_EFFECT, LEGACY, CHANGED),
+    ],
 )
 def test_the_python_client_2_uses_everything(
-    daemon: Daemon, repository: Path, mode: str, version: str, notified: str, over: str
+    daemon: Daemon, repository: Path, mode: str, path: str, version: str, notified: str, over: str
 ) -> None:
-    found = report(*environments.client("mcp2_client.py"), f"{over}{daemon.url}/mcp", mode, str(repository))
-    check(found, version, notified)
+    found = report(*environments.client("mcp2_client.py"), over + daemon.url + path, mode, str(repository))
+    check(found, version, notified, path)
 
 
 @pytest.mark.parametrize(
-    ("transport", "path"), [("http", "/mcp"), ("websocket", "/ws"), ("websocket", "/mcp"), ("stdio", "/mcp")]
+    ("transport", "path"), [("http", BY_EFFECT), ("websocket", "/ws"), ("websocket", "/mcp"), ("stdio", "/mcp")]
 )
 def test_the_python_client_1_uses_everything(daemon: Daemon, repository: Path, transport: str, path: str) -> None:
     url = address(daemon, transport) + path
     found = report(*environments.client("mcp1_client.py"), url, transport, str(repository))
-    check(found, LEGACY, CHANGED)
+    check(found, LEGACY, CHANGED, path.replace("/ws", "/mcp"))
 
 
 @pytest.mark.parametrize("over", OVER)
@@ -148,7 +159,8 @@ def test_the_python_client_1_uses_everything(daemon: Daemon, repository: Path, t
 def test_the_typescript_clients_use_everything(
     daemon: Daemon, repository: Path, kind: str, version: str, notified: str, over: str
 ) -> None:
+    paths = {each: "/mcp" if each == "default" else BY_EFFECT for each, *_ in TYPESCRIPT}
     ways = {
-        (kind, over): (f"{over}{daemon.url}/mcp", kind, str(repository)) for kind, *_ in TYPESCRIPT for over in OVER
+        (each, way): (f"{way}{daemon.url}{path}", each, str(repository)) for each, path in paths.items() for way in OVER
     }
-    check(of_one_run("typescript_client.cjs", ways)[kind, over], version, notified)
+    check(of_one_run("typescript_client.cjs", ways)[kind, over], version, notified, paths[kind])

@@ -17,6 +17,7 @@ import anyio
 from bridge import PIPED, parameters  # type: ignore[import-not-found]  # stands beside this script
 
 DEADLINE_S = 30.0
+ONLY_READS = "execute_read_only_mcp_tool"
 
 
 def text(result: Any) -> str:
@@ -57,9 +58,11 @@ async def report(url: str, transport: str, repository: str) -> dict[str, Any]:
         initialized = await session.initialize()
         query = {"query": "what time is it in another timezone", "limit": 5}
         discovered = await session.call_tool("discover_mcp_tools", query)
+        tools = (await session.list_tools()).tools
         findings: dict[str, Any] = {
             "version": initialized.protocolVersion,
-            "tools": [tool.name for tool in (await session.list_tools()).tools],
+            "tools": [tool.name for tool in tools],
+            "hints": [tool.meta for tool in tools],
             "discovered": {"structured": discovered.structuredContent, "text": text(discovered)},
             "time": await execute("time:get_current_time", timezone="Europe/Berlin"),
             "git": await execute("git:git_status", repo_path=repository),
@@ -73,6 +76,12 @@ async def report(url: str, transport: str, repository: str) -> dict[str, Any]:
         several = {"query": "what time is it", "queries": ["list the tables of a database"]}
         needs = await session.call_tool("discover_mcp_tools", several)
         findings["needs"] = needs.structuredContent["tools"]
+        time = {"tool_path": "time:get_current_time", "arguments": zone}
+        findings["picked"] = text(await session.call_tool("execute_mcp_tool", {**time, "pick": ["$.timezone"]}))
+        if ONLY_READS in findings["tools"]:
+            grow = {"tool_path": "growing:grow", "arguments": {}}
+            findings["read"] = text(await session.call_tool(ONLY_READS, time))
+            findings["refused"] = text(await session.call_tool(ONLY_READS, grow))
         wrong = await session.call_tool("execute_mcp_tool", {"tool_path": "time:no_such_tool", "arguments": {}})
         findings["failed"] = {"told": wrong.isError, "text": text(wrong), **wrong.structuredContent}
         sprout = await execute("growing:grow")

@@ -17,6 +17,7 @@ from bridge import PIPED, parameters  # type: ignore[import-not-found]  # stands
 from mcp import Client, StdioServerParameters
 
 DEADLINE_S = 30.0
+ONLY_READS = "execute_read_only_mcp_tool"
 
 
 def server(url: str) -> str | StdioServerParameters:
@@ -58,9 +59,11 @@ async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
             return text(await use("execute_mcp_tool", tool_path=tool_path, arguments=arguments))
 
         discovered = await use("discover_mcp_tools", query="what time is it in another timezone", limit=5)
+        tools = (await client.list_tools()).tools
         findings: dict[str, Any] = {
             "version": client.protocol_version,
-            "tools": [tool.name for tool in (await client.list_tools()).tools],
+            "tools": [tool.name for tool in tools],
+            "hints": [tool.meta for tool in tools],
             "discovered": {"structured": discovered.structured_content, "text": text(discovered)},
             "time": await execute("time:get_current_time", timezone="Europe/Berlin"),
             "git": await execute("git:git_status", repo_path=repository),
@@ -72,6 +75,11 @@ async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
         findings["together"] = (await use("execute_mcp_tool", calls=calls)).structured_content["results"]
         needs = await use("discover_mcp_tools", query="what time is it", queries=["list the tables of a database"])
         findings["needs"] = needs.structured_content["tools"]
+        picked = await use("execute_mcp_tool", tool_path="time:get_current_time", arguments=zone, pick=["$.timezone"])
+        findings["picked"] = text(picked)
+        if ONLY_READS in findings["tools"]:
+            findings["read"] = text(await use(ONLY_READS, tool_path="time:get_current_time", arguments=zone))
+            findings["refused"] = text(await use(ONLY_READS, tool_path="growing:grow", arguments={}))
         wrong = await use("execute_mcp_tool", tool_path="time:no_such_tool", arguments={})
         findings["failed"] = {"told": wrong.is_error, "text": text(wrong), **wrong.structured_content}
         sprout = await execute("growing:grow")

@@ -3,6 +3,7 @@
 const { connected, run } = require("./typescript.cjs");
 
 const packages = process.argv[2];
+const ONLY_READS = "execute_read_only_mcp_tool";
 
 function deferred() {
   let resolve;
@@ -23,9 +24,11 @@ async function report(url, kind, repository) {
   const execute = async (tool_path, args = {}) => text(await use("execute_mcp_tool", { tool_path, arguments: args }));
 
   const discovered = await use("discover_mcp_tools", { query: "what time is it in another timezone", limit: 5 });
+  const { tools } = await client.listTools();
   const found = {
     version,
-    tools: (await client.listTools()).tools.map((tool) => tool.name),
+    tools: tools.map((tool) => tool.name),
+    hints: tools.map((tool) => tool._meta),
     discovered: { structured: discovered.structuredContent, text: text(discovered) },
     time: await execute("time:get_current_time", { timezone: "Europe/Berlin" }),
     git: await execute("git:git_status", { repo_path: repository }),
@@ -37,6 +40,11 @@ async function report(url, kind, repository) {
   found.together = (await use("execute_mcp_tool", { calls })).structuredContent.results;
   const needs = { query: "what time is it", queries: ["list the tables of a database"] };
   found.needs = (await use("discover_mcp_tools", needs)).structuredContent.tools;
+  found.picked = text(await use("execute_mcp_tool", { ...berlin, pick: ["$.timezone"] }));
+  if (found.tools.includes(ONLY_READS)) {
+    found.read = text(await use(ONLY_READS, berlin));
+    found.refused = text(await use(ONLY_READS, { tool_path: "growing:grow", arguments: {} }));
+  }
   const wrong = await use("execute_mcp_tool", { tool_path: "time:no_such_tool", arguments: {} });
   found.failed = { told: wrong.isError, text: text(wrong), ...wrong.structuredContent };
   const sprout = await execute("growing:grow");
