@@ -150,6 +150,10 @@ class TooManyCalls(MailboxFull):
     """The request would go over a limit on calls, subscriptions or tasks. The message names the limit."""
 
 
+class AnswerFirst(SupervisorError, code=-31409, kind="answer_first", retryable=True):
+    """Another call of the client asks something, and comes first. Nothing was sent: go on with it, then make this."""
+
+
 class Starved(SupervisorError, code=-31429, kind="overloaded", retryable=True):
     """The daemon has no descriptor, thread, memory or disk left for the request. A call may have run."""
 

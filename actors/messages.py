@@ -89,8 +89,10 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     far as `interest` goes. `definition`: the digest of the tool that is called, if it must not be another one by then.
     `resumes`: its `retry` has a state, so this goes on with a request that only whoever gave the state knows. `run`:
     the request is about what only that incarnation knows; no other one gets it, and none is started for it.
-    `by_requests`: its client is asked by requests alone, as those of the legacy era are. `trace` is told when it is
-    sent.
+    `by_requests`: its client is asked by requests alone, as those of the legacy era are. `by_model`: a form is told to
+    a model, which answers only when all calls that it made beside this one have ended, too. `in_turn`: it is one of
+    several of a request, and may ask something that must not be taken for what another one asks. `trace` is told when
+    it is sent.
     """
 
     server: str
@@ -98,6 +100,8 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     definition: bytes = b""
     resumes: bool = False
     by_requests: bool = False
+    by_model: bool = False
+    in_turn: bool = False
     run: str = ""
     trace: CallTrace | None = None
     deadline_s: float = 60.0

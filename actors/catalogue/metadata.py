@@ -197,6 +197,13 @@ def is_idempotent(tool: Tool) -> bool:
     return said.get("readOnlyHint") is True or said.get("idempotentHint") is True
 
 
+def seems_to_read(tool: Tool) -> bool:
+    """Say whether a tool only reads, by what it declares, else by its words."""
+    own = tool.own or tool
+    declared = _object(own.annotations).get("readOnlyHint")
+    return declared if isinstance(declared, bool) else inference.effects(own.name, own.description).read_only is True
+
+
 def is_superseded(tool: Tool, names: Collection[str]) -> bool:
     """Say whether a tool is not to be used any more for another one: its server declares it deprecated, or the
     description says so and names another tool of the server, which has tools of these `names`.

@@ -42,7 +42,10 @@ PATIENT_HOLD_S: Final = 30.0
 """The same where one of them is known to ask, and the others are not: most calls are over by then."""
 CONTENDED_S: Final = 60.0
 """For an answer, while other calls wait for their turn: a client that never comes back must not hold them up."""
-WHOSE: Final = "it is not known which call this is about; from now on such calls are sent one at a time: call again"
+WHOSE: Final = (
+    "it is not known which of several calls this is about, so nobody was asked: call these tools one after the other; "
+    "from now on they are sent one at a time"
+)
 CANCELLED: Final = "this may be about a call that another client has cancelled, and which goes on: call again later"
 
 
@@ -51,7 +54,8 @@ class _Question(msgspec.Struct, eq=False):
 
     `scope`: its task, until that is `over`. `calls`: of one that is held, those that were in flight when it came: one
     that began later cannot have led to it. `subjects`: what takes turns meanwhile. `patience`: how long it waits for
-    its client, since `asked_at`. `token` of the server for what its client tells of its work on it, `progress`: the
+    its client, since `asked_at`, which is no longer than other clients may be kept waiting if it is `contended`;
+    `answer` is what that gives. `token` of the server for what its client tells of its work on it, `progress`: the
     newest of that, not told yet.
     """
 
@@ -61,6 +65,8 @@ class _Question(msgspec.Struct, eq=False):
     subjects: tuple[Subject, ...] = ()
     asked_at: float = 0.0
     patience: trio.CancelScope | None = None
+    contended: bool = False
+    answer: Reply[msgspec.Raw] | None = None
     token: bytes = b""
     progress: bytes | None = None
     over: bool = False
@@ -68,6 +74,17 @@ class _Question(msgspec.Struct, eq=False):
     @property
     def held(self) -> bool:
         return self.asked.call is None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its client has not answered."""
+        return not self.held and not self.over and (self.answer is None or not self.answer.settled)
+
+    def contend(self) -> None:
+        """Let it not last, as calls of other clients wait for the answer."""
+        self.contended = True
+        if self.patience is not None:
+            self.patience.deadline = min(self.patience.deadline, self.asked_at + CONTENDED_S)
 
 
 class Dialogue:
@@ -105,11 +122,26 @@ class Dialogue:
                 self.withdraw(held.asked.id)
                 self.ask(msgspec.structs.replace(held.asked, call=call), link)
 
-    def others_wait(self) -> None:
-        """Other calls wait until the questions of the present one are answered: let that not last."""
-        for question in self._open.values():
-            if question.patience is not None:
-                question.patience.deadline = min(question.patience.deadline, question.asked_at + CONTENDED_S)
+    def others_wait(self, now: float) -> None:
+        """Calls were not sent: see which of them wait until the client of another one has answered a question.
+
+        A model that is told of a question, and waits for the results of its other calls, cannot answer before it has
+        those: to let them wait would be in vain, so they end, and nothing of them was sent. Of other clients each is
+        told, and the question does not last.
+        """
+        asked = {each.asked.call: each for each in self._open.values() if each.is_open}
+        for call, blocking in self._calls.turns.behind_questions(now) if asked else ():
+            question = asked.get(blocking.number)
+            if question is None:
+                continue
+            same = call.message.client == blocking.message.client
+            if same and blocking.message.by_model and question.asked.method == ELICIT:
+                left_s = self._timeout_s if question.patience is None else question.patience.deadline - now
+                self._calls.fail_unanswered(call, blocking, left_s)
+                continue
+            self._calls.turns.tell(call, now)
+            if not same:
+                question.contend()
 
     def on_hold_end(self, ended: HoldEnded, link: Link | None) -> None:
         held = self._open.get(ended.id)
@@ -190,8 +222,11 @@ class Dialogue:
         result = timeout_answer(asked.method, asked.params, self._fallback)
         with question.scope, trio.move_on_after(self._timeout_s) as question.patience:
             question.asked_at = trio.current_time()
+            if question.contended:
+                question.contend()
             try:
-                result = bytes(await self._ask(question, incarnation, call, exchange).wait())
+                question.answer = self._ask(question, incarnation, call, exchange)
+                result = bytes(await question.answer.wait())
             except RemoteError as remote:
                 result = remote.error
             except TooManyQuestions as error:

@@ -122,7 +122,7 @@ class Performer:
             strays=link.talk.strays if link is not None else 0,
             unheard=calls.unheard + (link.talk.exchanges.unheard if link is not None else 0),
             one_at_a_time=calls.turns.taken,
-            asked_since=calls.turns.asked_at(),
+            asked_since=calls.turns.asked_at(now),
             tasks=link.talk.tasks.open if link is not None else 0,
             requires_reauth=life.barred,
             reason=life.reason,

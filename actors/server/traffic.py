@@ -257,8 +257,9 @@ class Traffic:
             if now - link.heard > QUIET_S or not self._liveness.attentive:
                 self._liveness.attend(link, now)
             self._calls.send(link, now)
-            if self._calls.waiting and self._calls.turns.taken and self._calls.turns.tell(trio.current_time()):
-                self._dialogue.others_wait()
+            if self._calls.waiting:
+                self._dialogue.others_wait(now)
+                self.watch_deadlines()
         self._processes.flush()
         if self._course.life.state is State.DRAINING and not self._calls.in_flight:
             self._course.step(ev.Drained(self._course.life.incarnation))

@@ -11,6 +11,7 @@ import msgspec
 import trio
 
 from actors.catalogue.lists.marks import digest
+from actors.catalogue.metadata import seems_to_read
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation, SupervisorError
 from actors.kit import Latest
 from actors.messages import CallServer, Result
@@ -178,6 +179,7 @@ class Forwarder:
             exchange=exchange if task is None else TaskVoice(exchange, task),
             definition=digest(exchange.tool) if exchange.only_reads and exchange.tool is not None else b"",
             as_task=request.as_task,
+            in_turn=exchange.asks_later and exchange.tool is not None and not seems_to_read(exchange.tool),
             by_requests=client.era == "legacy" and not (request.by_result and everyone),
             run=task.run if task is not None else "",
             trace=self._begin_trace(trace, request) if trace is not None else None,

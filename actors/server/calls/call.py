@@ -38,8 +38,9 @@ class Call(msgspec.Struct, eq=False):
     came.
     `unreached`: how often it found nobody who could have carried it out, `stale`: how often it was refused, though
     maybe only for its session, by the present incarnation, `stale_in`. `put_off`: how often it came too often, and
-    `not_before`: when it may be sent again. `refused`: its headers were not those that the server wants, whose list may
-    have changed, so it waits for that to be read; `mirrors` as they were.
+    `not_before`: when it may be sent again. `word_by`: until when others wait for its first question. `refused`: its
+    headers were not those that the server wants, whose list may have changed, so it waits for that to be read;
+    `mirrors` as they were.
     """
 
     number: int
@@ -63,6 +64,7 @@ class Call(msgspec.Struct, eq=False):
     stale_in: str = ""
     put_off: int = 0
     not_before: float = -math.inf
+    word_by: float = -math.inf
     refused: RemoteError | None = None
     mirrors: tuple[Mirror, ...] | None = None
 

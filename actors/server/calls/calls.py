@@ -34,6 +34,7 @@ from actors.server.calls.errors import (
     late_error,
     loss_error,
     malformed_error,
+    unanswered_error,
     unheard_error,
     wrong_run_error,
 )
@@ -87,7 +88,7 @@ class Calls:
         self._shares = Shares(MAX_STREAMS)
         self._room = CallRoom(server, settings, self._queue, self._in_flight)
         self._deadlines = Deadlines(self._in_flight, self.waiting)
-        self.turns = CallTurns(server, self.waiting, self._in_flight, gate)
+        self.turns = CallTurns(server, self.waiting, self._in_flight, gate, self.window)
         self.total = self.failures = self.unheard = 0
         self._lost_at = -math.inf
 
@@ -119,6 +120,7 @@ class Calls:
         return call
 
     def send(self, link: Link, now: float) -> None:
+        self.turns.share(shared=link.talk.era == "legacy" and not link.apart)
         for call in self.sendable(self.window.size, now, link.place):
             self.window.sent += 1
             message, breakers = call.message, self.breakers
@@ -151,6 +153,9 @@ class Calls:
             if wanted:
                 call.sent_at, call.waited_s, call.mark = now, now - call.began, mark
                 self._in_flight[number] = call
+                if (moment := self.turns.next_moment(call)) is not None:
+                    call.word_by = moment
+                    self._deadlines.note(moment, number, self.open)
                 yield call
 
     def settle(self, fact: CallEnd, link: Link, now: float) -> bool:
@@ -272,6 +277,11 @@ class Calls:
             if reason is not None and self._in_flight.pop(call.number, None) is not None:
                 self.fail(call, reason)
 
+    def fail_unanswered(self, call: Call, blocking: Call, left_s: float) -> None:
+        """A call that was not sent would wait in vain for another one, or for `left_s`; see `AnswerFirst`."""
+        self._queue.take(call.number)
+        self.fail(call, unanswered_error(self._server, blocking.message.name, left_s))
+
     def fail_waiting(self, error: Callable[[], SupervisorError]) -> None:
         """The server will not come up: nothing of those calls was sent. Each gets an error object of its own."""
         for call in self._queue.take_all():
@@ -360,7 +370,7 @@ class Calls:
     # Deadlines ------------------------------------------------------------------------------------------------------
 
     def next_moment(self) -> float | None:
-        """Return when the next deadline passes, or the next call may be sent again that came too often."""
+        """Return when the next deadline passes, or when one of those that wait may be sent."""
         return self._deadlines.next()
 
     def time_out(self, now: float, link: Link | None, delay: Delay) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from actors.command_line import command
 from actors.errors import (
+    AnswerFirst,
     CallTimedOut,
     CallTooLarge,
     LeftAlone,
@@ -96,6 +97,18 @@ def lost_task_error(server: str) -> UnknownTask:
 
 def busy_error(server: str, why: str) -> TooManyCalls:
     return TooManyCalls(f"server {server!r} is busy: {why}", server=server)
+
+
+def unanswered_error(server: str, tool: str, left_s: float) -> AnswerFirst:
+    """Return the error for a call that waits in vain, as a question about a call of `tool` has no answer.
+
+    It is given up in `left_s`.
+    """
+    text = (
+        f"server {server!r} waits for the answer to what another call, of {tool[:100]!r}, asks, and this one for its "
+        f"turn; nothing was sent: go on with that call first, which is given up in {left_s:.0f} s, then call this again"
+    )
+    return AnswerFirst(text, server=server, retry_after_s=left_s)
 
 
 def exit_error(server: str, reason: str) -> ServerExited:

@@ -44,7 +44,7 @@ class CallQueue:
 
 class Deadlines:
     """Moments by the number of a call, the earliest first, of all calls in flight or waiting, by their numbers: when
-    they have to be answered, and when those that came too often may be sent again.
+    they have to be answered, when those that came too often may be sent again, until when others wait for a question.
 
     One that moved, or whose call has ended, is passed over.
     """
@@ -56,7 +56,7 @@ class Deadlines:
 
     def _counts(self, moment: float, number: int) -> bool:
         call = self._in_flight.get(number) or self._waiting.get(number)
-        return call is not None and moment in (call.deadline, call.not_before)
+        return call is not None and moment in (call.deadline, call.not_before, call.word_by)
 
     def note(self, moment: float, number: int, open_calls: int) -> None:
         if len(self._heap) > _SLACK + 2 * open_calls:

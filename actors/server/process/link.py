@@ -26,13 +26,13 @@ class Link:
 
     `run` is a name that no other incarnation of any server has. `heard` is when the server last said anything that made
     sense, in seconds of the trio clock. `said` counts its messages that made sense, `read` the others, too. `choked`:
-    it left so much unread that something did not fit.
+    it left so much unread that something did not fit. `apart`: what it says comes on a stream for each call.
     """
 
-    __slots__ = ("choked", "hasty", "heard", "process", "read", "run", "said", "talk")
+    __slots__ = ("apart", "choked", "hasty", "heard", "process", "read", "run", "said", "talk")
 
     def __init__(self, process: Incarnation, talk: Conversation) -> None:
-        self.choked = False
+        self.apart = self.choked = False
         self.process = process
         self.talk = talk
         self.run = secrets.token_hex(8)
@@ -73,6 +73,7 @@ class Link:
 
     def receive(self, message: Said, spoiled_by: str, stream: bytes) -> Fact | None:
         """Take one message, see `Conversation.receive`; what is no JSON-RPC is told of as noise, too."""
+        self.apart = self.apart or bool(stream)
         try:
             return self.talk.receive(message, spoiled_by, stream)
         except ProtocolViolation:

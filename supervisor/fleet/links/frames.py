@@ -62,6 +62,8 @@ class CallSent(FleetFrame, frozen=True, tag=1):
     principal: Principal
     client: tuple[Principal, str] | None
     visits: bool
+    by_model: bool = False
+    in_turn: bool = False
 
 
 class OrderSent(FleetFrame, frozen=True, tag=2):

@@ -278,6 +278,8 @@ def _call_of(sent: CallSent, before: bytes, caller: DistantCaller | None) -> Cal
         exchange=caller,
         resumes=sent.resumes,
         by_requests=sent.by_requests,
+        by_model=sent.by_model,
+        in_turn=sent.in_turn,
         run=sent.run,
         deadline_s=sent.deadline_s,
         principal=sent.principal,

@@ -273,6 +273,8 @@ def _call_of(id_: int, launch: str, call: CallServer, members: bytes) -> CallSen
         principal=call.principal,
         client=None if caller is None else (caller.identity[0], str(caller.identity[1])),
         visits=caller is not None and caller.visitor() is not None,
+        by_model=call.by_model,
+        in_turn=call.in_turn,
     )
 
 

@@ -138,7 +138,7 @@ class RoundTrips:
 
     async def _begin(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
         rounds = Rounds(exchange, by_result=by_result)
-        reply = self._router.request(msgspec.structs.replace(message, exchange=rounds))
+        reply = self._router.request(msgspec.structs.replace(message, exchange=rounds, by_model=rounds.by_model))
         try:
             result = await self._round(rounds, reply, exchange, message)
         except RemoteError as error:

@@ -32,6 +32,9 @@ TOGETHER_S: Final = 0.04
 """For the questions that a server asks at the same time."""
 
 
+_FORM: Final = Question(ELICIT, msgspec.Raw(b"{}"))
+
+
 class InputNeeded(Exception):
     """A request is over without a complete result; `result` is what its client gets, as JSON text."""
 
@@ -165,6 +168,12 @@ class Rounds:
         except CannotAsk as error:
             reply.fail(error)
         return reply
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a form is told to a model; see `CallServer`."""
+        last = self._last
+        return self.by_result if last.lacks(_FORM) else last.asks_later and last.client.era == "modern"
 
     @property
     def program(self) -> ClientKey:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from actors.codes import URL_ELICITATION_REQUIRED
-from actors.errors import MailboxFull, MalformedRequest, ShuttingDown, Starved, SupervisorError
+from actors.errors import AnswerFirst, MailboxFull, MalformedRequest, ShuttingDown, Starved, SupervisorError
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
@@ -141,6 +141,8 @@ def _way_out(message: str, unset: Sequence[str]) -> str:
 def advice(error: SupervisorError) -> str:
     """Return what to do about an error whose message does not say it; empty if that is plain."""
     wait = error.retry_after_s
+    if isinstance(error, AnswerFirst):
+        return ""
     if error.outcome == "unknown" and error.idempotent:
         return "; whether the tool ran is not known; it says that it may be called again"
     if error.outcome == "unknown":

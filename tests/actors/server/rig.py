@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 from unittest import mock
 
@@ -93,9 +94,10 @@ class Rig:
         deadline_s: float = 60.0,
         exchange: Caller | None = None,
         interest: Interest = NOTHING,
+        how: Mapping[str, Any] = MappingProxyType({}),
         **arguments: Any,
     ) -> Reply[Result]:
-        """Call a tool, and return where its answer will be."""
+        """Call a tool, and return where its answer will be. `how`: what else the message has."""
         members = b'"name":' + json.dumps(tool).encode() + b',"arguments":' + json.dumps(arguments).encode()
         message = CallServer(
             server="s",
@@ -105,6 +107,7 @@ class Rig:
             interest=interest,
             exchange=exchange,
             deadline_s=deadline_s,
+            **how,
         )
         return self.actor.address.request(message)
 

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.errors import CallTimedOut, CannotAsk, ServerExited, TooManyCalls
+from actors.errors import AnswerFirst, CallTimedOut, CannotAsk, ServerExited, TooManyCalls
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.principal import ClientKey, Principal
@@ -234,7 +234,7 @@ async def test_where_several_calls_are_in_flight_nobody_is_asked_by_guess(autoju
         nursery.start_soon(lambda: rig.call("sleep", exchange=other, s=30))
         await wait_all_tasks_blocked()
         error = (await rig.call("ask", exchange=caller))["got"]["error"]
-        assert "not known which call" in error["message"]
+        assert "not known which of several calls" in error["message"]
         assert caller.questions == other.questions == []
 
 
@@ -282,7 +282,7 @@ async def test_where_it_stays_unknown_the_server_is_told_and_calls_take_turns(au
         assert (await rig.status()).one_at_a_time
         await trio.sleep(1)
         assert [each["error"]["code"] for each in got] == [-32601, -32601]
-        assert "it is not known which call this is about" in got[0]["error"]["message"]
+        assert "call these tools one after the other" in got[0]["error"]["message"]
         for caller in callers[2:]:
             nursery.start_soon(asking, rig, caller, got)
             await callers[2].asked.wait()
@@ -434,6 +434,49 @@ async def test_who_never_answers_does_not_hold_up_the_others(autojump_clock: Moc
         assert ended["result"] == {"action": "cancel"}
         next_one.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
     assert got[0]["result"] == {"action": "accept"}
+
+
+ONE_AT_A_TIME = ServerSettings(
+    terms=Terms(capabilities=OF_CLIENTS), question_timeout_s=500, call_max_s=1000, max_in_flight=1
+)
+
+
+async def test_where_all_that_a_server_takes_wait_for_answers_the_next_call_is_as_one_that_waits_for_its_turn(
+    autojump_clock: MockClock,
+) -> None:
+    model = {"by_model": True}
+    async with running_server(settings=ONE_AT_A_TIME) as rig:
+        asked = Caller("one")
+        rig.submit("ask", exchange=asked, deadline_s=900, how=model)
+        beside = rig.submit("echo", exchange=Caller("one"), how=model)
+        await asked.asked.wait()
+        with pytest.raises(AnswerFirst, match="of 'ask', asks, and this one for its turn; nothing was sent"):
+            await beside.wait()
+        assert (await rig.status()).asked_since is None
+        with pytest.raises(
+            TooManyCalls, match=r"no more than 1 at a time \(max_in_flight\), and each present one waits"
+        ):
+            await rig.call("echo", exchange=Caller("other"), deadline_s=20)
+        assert await rig.call("echo", exchange=Caller("other"), a=1) == {"a": 1}
+        assert trio.current_time() == pytest.approx(CONTENDED_S, abs=2)
+
+
+async def test_a_question_that_others_wait_for_from_the_start_does_not_last(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ONE_AT_A_TIME) as rig:
+        rig.submit("ask", exchange=Caller("one"), deadline_s=900)
+        assert await rig.call("echo", exchange=Caller("other"), deadline_s=900, a=1) == {"a": 1}
+        assert trio.current_time() == pytest.approx(CONTENDED_S, abs=2)
+
+
+async def test_a_question_that_its_own_client_waits_for_has_its_time(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ONE_AT_A_TIME) as rig:
+        caller = Caller("one")
+        rig.submit("ask", exchange=caller, deadline_s=900)
+        beside = rig.submit("echo", exchange=caller, deadline_s=900, a=1)
+        await trio.sleep(400)
+        assert not beside.settled
+        caller.questions[0][1].answer(msgspec.Raw(b"{}"))
+        await beside.wait()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from actors.protocol.agreement.client_capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.asking.input_required import Retry
 from actors.server import ServerSettings
+from actors.server.calls.turns import FIRST_WORD_S, QUIET_CALLS
 from supervisor.config import ServerConfig
 from supervisor.config.syntax.units import Ask
 from supervisor.fleet.lives import HeldElsewhere
@@ -31,6 +32,7 @@ from supervisor.service.results.long_text import tokens_of
 from supervisor.usage.records import CallArguments, CallRecord
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
+from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.published import Served, served
 
@@ -50,10 +52,15 @@ class Rig:
         self.records = records
 
     async def execute(
-        self, arguments: Any, client: Client = LEGACY, ear: Ear | None = None, retry: Any = None, **meta: Any
+        self,
+        arguments: Any,
+        client: Client = LEGACY,
+        ear: Ear | None = None,
+        retry: Any = None,
+        table: QuestionTable | None = None,
+        **meta: Any,
     ) -> Any:
         params = {"name": "execute_mcp_tool", "arguments": arguments, **({"_meta": meta} if meta else {})}
-        table = QuestionTable() if client.session else None
         asked = exchange(client, "tools/call", json.dumps(params).encode(), ear=ear, questions=table)
         asked.retry = retry
         return json.loads((await answer(self.running.gateway, asked)).body)
@@ -72,8 +79,9 @@ def call(name: str, arguments: Any, **beside: Any) -> Any:
 
 
 @asynccontextmanager
-async def rig(ask: Ask = "clients", **entry: Any) -> AsyncIterator[Rig]:
-    server, records = FakeServer(tools=TOOLS), list[CallRecord]()
+async def rig(ask: Ask = "clients", annotations: Any = None, **entry: Any) -> AsyncIterator[Rig]:
+    tools = TOOLS if annotations is None else [{**each, "annotations": annotations} for each in TOOLS]
+    server, records = FakeServer(tools=tools), list[CallRecord]()
     if isinstance(clock := trio.lowlevel.current_clock(), MockClock):
         clock.autojump_threshold = 0.02  # threads work meanwhile
 
@@ -237,6 +245,69 @@ async def test_a_question_parks_its_own_call_which_goes_on_by_itself(autojump_cl
         assert done["result"]["structuredContent"]["got"]["result"] == YES
         assert here.called == ["echo", "ask"]
         assert [record.tool for record in here.records] == ["echo", "ask"]
+
+
+@pytest.mark.parametrize("client", [LEGACY, MODERN])
+async def test_of_two_that_ask_the_second_is_not_sent_before_the_first_is_answered(
+    autojump_clock: MockClock, client: Client
+) -> None:
+    async with rig(ask="everyone") as here:
+        began = trio.current_time()
+        told, refused = entries(await here.made(("ask", {"message": "A?"}), ("ask", {"message": "B?"}), client=client))
+        assert trio.current_time() - began < 1
+        assert told["structuredContent"]["status"] == "input_required"
+        error = refused["structuredContent"]["error"]
+        assert (error["type"], error["outcome"], error["retryable"]) == ("answer_first", "not_sent", True)
+        assert error["message"].endswith("go on with that call first, which is given up in 300 s, then call this again")
+        assert 0 < error["retry_after_ms"] <= 300_000
+        assert here.called == ["ask"]
+        assert [(record.outcome, record.error) for record in here.records] == [("rejected", "answer_first")]
+
+
+async def test_one_request_goes_on_with_a_call_and_makes_the_next_one_that_asks(autojump_clock: MockClock) -> None:
+    async with rig(ask="everyone") as here:
+        first, second = ("ask", {"message": "A?"}), ("ask", {"message": "B?"})
+        told = entries(await here.made(first, second))[0]["structuredContent"]
+        going_on = {"continuation": told["continuation"], "answers": {"question-1": YES}}
+        both = {"calls": [call(*first, **going_on), call(*second)]}
+        done, told = entries((await here.execute(both))["result"])
+        assert done["structuredContent"]["got"]["result"] == YES
+        assert told["structuredContent"]["questions"]["question-1"]["message"] == "B?"
+        assert here.called == ["ask", "ask"]
+
+
+async def test_a_client_that_takes_requests_is_asked_about_one_call_after_the_other(autojump_clock: MockClock) -> None:
+    client, ear, table = Client(version="2025-11-25", capabilities=ABLE), Ear(), QuestionTable()
+    async with rig() as here, trio.open_nursery() as nursery:
+        results: list[Any] = []
+
+        async def make() -> None:
+            made = [call("ask", {"message": message}) for message in ("A?", "B?")]
+            results.append((await here.execute({"calls": made}, client, ear, table=table))["result"])
+
+        nursery.start_soon(make)
+        for number, message in enumerate(("A?", "B?"), 1):
+            await trio.sleep(30)
+            assert len(ear.heard) == number, "nothing else is asked meanwhile"
+            assert message in ear.heard[-1]["params"]["message"]
+            table.on_answer(ear.heard[-1]["id"], msgspec.Raw(json.dumps({**YES, "n": number}).encode()), msgspec.Raw())
+    assert [each["structuredContent"]["got"]["result"]["n"] for each in entries(results[0])] == [1, 2]
+
+
+async def test_what_asks_nothing_is_waited_for_a_moment_until_that_is_known(autojump_clock: MockClock) -> None:
+    async with rig(ask="everyone") as here:
+        for took_s in (3 + 2 * FIRST_WORD_S, 3):
+            began = trio.current_time()
+            await here.made(*(("sleep", {"s": 3, "n": number}) for number in range(QUIET_CALLS)))
+            assert trio.current_time() - began == lasting(took_s)
+
+
+@pytest.mark.parametrize("entry", [{"ask": "everyone", "annotations": {"readOnlyHint": True}}, {"ask": "none"}])
+async def test_what_surely_asks_nothing_waits_for_nothing(autojump_clock: MockClock, entry: dict[str, Any]) -> None:
+    async with rig(**entry) as here:
+        began = trio.current_time()
+        await here.made(*(("sleep", {"s": 3, "n": number}) for number in range(3)))
+        assert trio.current_time() - began == lasting(3)
 
 
 @pytest.mark.parametrize("confirmed", [False, True])
