@@ -102,6 +102,7 @@ _WHOLE = re.compile(r"[^\s:]+:[^\s:/]\S*")
 """A path with its server, and no address."""
 _exact = msgspec.json.Decoder(_Exact)
 _several = msgspec.json.Decoder(_Several)
+_as_written = msgspec.json.Decoder(float_hook=lambda number: msgspec.Raw(number.encode()))
 
 
 def asked_calls(arguments: msgspec.Raw) -> Asked:
@@ -211,8 +212,10 @@ def _meaning(call: Execute) -> tuple[Any, ...]:
 
 
 def _canonical(raw: msgspec.Raw) -> bytes:
-    value = plain(raw)
-    return bytes(raw) if value is None else msgspec.json.encode(value, order="sorted")
+    """Return arguments in one way of writing JSON, numbers as they are: decimals that are one `float` are two calls."""
+    data = bytes(raw)
+    value = json.read_or(_as_written, data, None) if len(data) <= lenient_json.MAX_PLAIN_BYTES else None
+    return data if value is None else msgspec.json.encode(value, order="sorted")
 
 
 def execute(arguments: msgspec.Raw) -> Execute:
