@@ -119,6 +119,15 @@ def test_each_may_go_on_with_an_earlier_call() -> None:
         ({**A, "calls": [B, 7]}, "call 3 must be an object"),
         ({**A, "calls": [{"arguments": {"n": 1}}]}, "call 2: execute_mcp_tool: 'tool_path' must be a string"),
         ({"calls": [{"tool_path": "s:a", "arguments": 5}, B]}, "call 1: .*'arguments' must be a JSON object"),
+        (
+            {"calls": [A], "pick": ["$.a"]},
+            "'pick' beside 'calls', but no 'tool_path': put it into each call",
+        ),
+        ({"calls": [A, B], "server": "s", "pick": "$"}, "'pick' and 'server' beside 'calls'"),
+        (
+            {"calls": [A], "continuation": "mcpvisor-x", "answers": {"q": {}}},
+            "'continuation' and 'answers' beside 'calls'",
+        ),
         ({"calls": 7}, "'calls' must be a list of objects"),
         ({**A, "calls": "many"}, "'calls' must be a list of objects"),
         ({"calls": []}, "'tool_path' must be a string"),
