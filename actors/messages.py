@@ -92,7 +92,7 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     `by_requests`: its client is asked by requests alone, as those of the legacy era are. `by_model`: a form is told to
     a model, which answers only when all calls that it made beside this one have ended, too. `in_turn`: it is one of
     several of a request, and may ask something that must not be taken for what another one asks. `trace` is told when
-    it is sent.
+    it is sent. `lasts`: it is a stream, which is over when somebody ends it, and counts as no call in flight.
     """
 
     server: str
@@ -102,6 +102,7 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     by_requests: bool = False
     by_model: bool = False
     in_turn: bool = False
+    lasts: bool = False
     run: str = ""
     trace: CallTrace | None = None
     deadline_s: float = 60.0

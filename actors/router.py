@@ -131,10 +131,11 @@ class Router(Actor[Message]):
         if address is None and not self._sleepers.has(launch):
             reply.fail(self._directory.why_not(launch))
             return
-        if isinstance(message, (CallServer, WakeServer)):  # who waits for a server takes as much as who calls it
-            if why := self._overload():
-                reply.fail(Starved(f"the daemon is short of memory: {why}", outcome="not_sent"))
-                return
+        if isinstance(message, (CallServer, WakeServer)) and (why := self._overload()):
+            reply.fail(Starved(f"the daemon is short of memory: {why}", outcome="not_sent"))
+            return
+        # Who waits for a server takes as much as who calls it; a stream is no call that ends by itself.
+        if isinstance(message, WakeServer) or (isinstance(message, CallServer) and not message.lasts):
             shares, principal = self.in_flight.shares, message.principal
             if not shares.has_place(principal):
                 reply.fail(TooManyCalls(f"the daemon is busy: {shares.why_not(principal, 'calls')}"))

@@ -1,4 +1,4 @@
-"""What one server offers: its tools, resources, templates, prompts and skills, as it declared them.
+"""What one server offers: its tools, resources, templates, prompts, skills and event types, as it declared them.
 
 `definition` is always the server's own JSON text, untouched; the other fields are what ranking and routing need of it.
 Defaults are omitted when an offer is stored: `NO_RAW` is no JSON. None of the small values can be part of a cycle, so
@@ -10,13 +10,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Final, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from actors.kit.decoding import GivesWay
 from actors.protocol.agreement.versions import Era
-from actors.protocol.listing import Kind
+from actors.protocol.listing import ItemKind, Kind
 from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import Mirror
 
@@ -27,6 +28,8 @@ MAX_VERSION_CHARS = 120
 _PACKED = zlib.compress(b"", 1)[:1]
 NO_RAW = msgspec.Raw(b"")
 EMPTY_OBJECT = msgspec.Raw(b"{}")
+Delivery = Literal["poll", "push", "webhook"]
+DELIVERIES: Final[tuple[Delivery, ...]] = get_args(Delivery)
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -94,15 +97,29 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
         return ""
 
 
+class EventType(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One event type (SEP-3415). `delivery` are the ways in which its server delivers it, of those that there are."""
+
+    name: str
+    description: str = ""
+    delivery: tuple[Delivery, ...] = ()
+    definition: msgspec.Raw = EMPTY_OBJECT
+
+    @property
+    def title(self) -> str:
+        return ""
+
+
 Item = Tool | Resource | Prompt | Skill
+Declared = Item | EventType
 
 
-def key_of(entry: Item) -> str:
+def key_of(entry: Declared) -> str:
     """Return what an entry of a list is told from others by."""
     return entry.uri if isinstance(entry, Resource | Skill) else entry.name
 
 
-def kind_of(entry: Item) -> Kind:
+def kind_of(entry: Item) -> ItemKind:
     """Return which list an entry is of."""
     if isinstance(entry, Tool):
         return "tools"
@@ -130,6 +147,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     templates: tuple[Resource, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     skills: tuple[Skill, ...] = ()
+    events: tuple[EventType, ...] = ()
     instructions: str = ""
     server_info: msgspec.Raw = EMPTY_OBJECT
     capabilities: msgspec.Raw = EMPTY_OBJECT
@@ -154,7 +172,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 LONG_LIST = 1000
 """Lists with more tools than that are compared and judged beside the loop: a thousand take some 2 ms, a thread 1 ms."""
-LISTS = ("tools", "resources", "templates", "prompts", "skills")
+LISTS = ("tools", "resources", "templates", "prompts", "skills", "events")
 """The first fields of an offer, in their order."""
 
 
@@ -183,7 +201,7 @@ def encode_offer(offer: Offer) -> bytes:
 def _parts_of(offer: Offer) -> Iterator[bytes]:
     between = b"{"
     for name in LISTS:
-        items: Sequence[Item] = getattr(offer, name)
+        items: Sequence[Declared] = getattr(offer, name)
         before = between + b'"%b":[' % name.encode()
         for item in items:
             yield before + msgspec.json.encode(item)

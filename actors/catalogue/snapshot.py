@@ -19,7 +19,7 @@ from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
 from actors.catalogue.names.naming import namespaced_name, tool_path
 from actors.catalogue.names.nearest import MOST_NEAREST, nearest
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
-from actors.catalogue.offer import Offer, Skill, Tool
+from actors.catalogue.offer import EventType, Offer, Skill, Tool
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import TRUSTED, Reason, Standing
 from actors.principal import Principal
@@ -126,6 +126,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def by_own_name(self) -> Mapping[str, Tool]:
         """The tools that are seen, by the server's own names for them."""
         return {(tool.own or tool).name: tool for tool in self.tools.values()}
+
+    @cached_property
+    def event_types(self) -> Mapping[str, EventType]:
+        """The event types that can be followed, by name: a server that only sends to addresses has none for us."""
+        return {each.name: each for each in self.offer.events if {"poll", "push"}.intersection(each.delivery)}
 
     @cached_property
     def skills(self) -> Mapping[str, Skill]:

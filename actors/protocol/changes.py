@@ -42,8 +42,8 @@ CHANGES: Final = frozenset(
     {"notifications/tools/list_changed", "notifications/resources/list_changed", "notifications/prompts/list_changed"}
 )
 EVENTS_CHANGED: Final = "notifications/events/list_changed"
-"""Of the Events extension ("Dynamic event types"). We keep no list of those, so this is subscribed to, and told, as a
-resource of that name is: no URI is like it."""
+"""Of the Events extension ("Dynamic event types"). It is subscribed to, and told, as a resource of that name is: no
+URI is like it."""
 MAX_URI_CHARS: Final = 8192
 """Of a resource that clients are told of."""
 _LISTS: Final = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
@@ -155,7 +155,7 @@ class ServerSubscription:
         if wish.wanted:
             self._uris[uri] = None
         else:
-            self._uris.pop(uri, None)
+            self._take_out(uri)
         if self._opening is None:
             self._ask()
         right = (uri in self._asked) == wish.wanted
@@ -227,4 +227,8 @@ class ServerSubscription:
     def _forget(self, wish: Wish) -> None:
         """What the server does not tell of is not asked for with the next one."""
         if wish.wanted:
-            self._uris.pop(wish.uri, None)
+            self._take_out(wish.uri)
+
+    def _take_out(self, uri: str) -> None:
+        if uri != EVENTS_CHANGED:  # the list is kept here, whoever else wants to hear of it
+            self._uris.pop(uri, None)

@@ -189,7 +189,9 @@ class Conversation:
                 if failure.cause in ("unauthorized", "forbidden"):
                     return NoAgreement(failure.reason)
                 return self._follow(self._negotiation.on_failure(failure.reason))
-            case "tools" | "resources" | "templates" | "prompts" | "skills" as kind if self._listing is not None:
+            case ("tools" | "resources" | "templates" | "prompts" | "skills" | "events") as kind if (
+                self._listing is not None
+            ):
                 self._listing.lost = self._listing.lost or (failure.reason if failure.faulty else "")
                 if failure.too_often:
                     self._listing.again_s = max(self._listing.again_s or 0.0, failure.retry_after_s or 0.0)

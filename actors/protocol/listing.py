@@ -8,14 +8,17 @@ A server that announces no list at all is asked for tools: some have them and sa
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
+from actors.protocol.agreement.event_capability import EVENTS, SKETCHED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.fragment import DecodedLine, text_of
 
-Kind = Literal["tools", "resources", "templates", "prompts", "skills"]
+ItemKind = Literal["tools", "resources", "templates", "prompts", "skills"]
+"""What a door lists as servers listed it."""
+Kind = ItemKind | Literal["events"]
 SKILLS = "io.modelcontextprotocol/skills"
 """The extension by which a server says that it lists skills (SEP-2640)."""
 
@@ -25,11 +28,17 @@ METHODS: dict[Kind, str] = {
     "templates": "resources/templates/list",
     "prompts": "prompts/list",
     "skills": "skills/list",
+    "events": "events/list",
 }
-LISTED_BY: dict[str, Kind] = {method: kind for kind, method in METHODS.items()}
+LISTED_BY: dict[str, ItemKind] = {METHODS[kind]: kind for kind in get_args(ItemKind)}
 MEMBERS: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resourceTemplates"}
 """What the list is called in a result."""
-CAPABILITIES: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resources", "skills": SKILLS}
+CAPABILITIES: dict[Kind, str] = {
+    **{kind: kind for kind in METHODS},
+    "templates": "resources",
+    "skills": SKILLS,
+    "events": EVENTS,
+}
 """What announces each list: a capability, or an extension."""
 _GOES_ON = frozenset(bytes([byte]) for byte in b"0123456789.eE")
 """What makes another number of one."""
@@ -113,7 +122,8 @@ class ListWalk:
         self._limits = limits
         self._begun = now
         self._open: set[Kind] = {kind for kind in METHODS if CAPABILITIES[kind] in declared}
-        self._unannounced = not self._open
+        self._open |= {"events"} if SKETCHED in declared else set()
+        self._unannounced = not self._open - {"events"}
         self._open |= {"tools"} if self._unannounced else set()
         self._missing: set[Kind] = set()
         self._circular: set[Kind] = set()
@@ -177,7 +187,7 @@ class ListWalk:
     def on_failure(self, kind: Kind, reason: str) -> None:
         """The list of that kind could not be had to its end; what came before is kept."""
         self._open.discard(kind)
-        if self._unannounced:
+        if self._unannounced and kind == "tools":
             return
         self._missing.add(kind)
         if kind == "tools":

@@ -14,6 +14,7 @@ from actors.life.states import State, Timer
 from actors.messages import ServerStatus
 from actors.protocol.agreement.era import Agreement, NoAgreement
 from actors.protocol.asking.questions import request_not_sent
+from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.facts import (
     ENDS,
     CallAsked,
@@ -233,6 +234,8 @@ class Traffic:
             case ListsChanged(missed=missed):
                 self._change_stream.on_missed() if missed else self._discovery.on_changed(link)
             case ResourceUpdated(uri=uri):
+                if uri == EVENTS_CHANGED:
+                    self._discovery.on_changed(link)
                 self._context.shared.subscribers.tell_update(self._context.server.name, uri)
             case Listening() | ListenEnded():
                 self._on_subscription(fact, link)

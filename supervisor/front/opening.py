@@ -42,6 +42,7 @@ from supervisor.servers.warm_up import WarmUp
 from supervisor.service.asking.consents import Consent, Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
+from supervisor.service.events.journal import Journal
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import Service
 from supervisor.values.shared import SharedValues
@@ -74,6 +75,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         plugins=house.plugins,
         meters=house.meters,
         used_by=house.usage.of,
+        journal=Journal(house.clock, store),
     )
     starts = servers.shared.starts.spawning
     warm_up = WarmUp(

@@ -24,7 +24,7 @@ from actors.errors import InvalidArguments
 from actors.kit import Address, AnyOf, Latest, Shares, Signal
 from actors.messages import ServerStatus
 from actors.principal import Principal
-from actors.protocol.changes import OF_RESOURCES
+from actors.protocol.changes import EVENTS_CHANGED, OF_RESOURCES
 from actors.protocol.listing import LISTED_BY, MEMBERS
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
@@ -52,7 +52,9 @@ from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.searches import Searches, UsedBy
 from supervisor.service.calls.tool_calls import Doubts, ToolCalls
 from supervisor.service.client import Client
+from supervisor.service.events.journal import Journal
 from supervisor.service.events.limits import MAX_STREAMS
+from supervisor.service.events.of_servers import ServerEvents
 from supervisor.service.events.requests import EventRequests, Webhooks
 from supervisor.service.events.topics import Topics
 from supervisor.service.forward import Forwarder
@@ -104,6 +106,7 @@ class ServiceParts:
         plugins: PluginTable | None = None,
         meters: Meters | None = None,
         used_by: UsedBy = lambda principal: {},
+        journal: Journal | None = None,
     ) -> None:
         meters = meters or Meters()
         self.router = router
@@ -123,9 +126,6 @@ class ServiceParts:
         self.arrival = Arrival(router, self.visible)
         self.looks = Looks(router, self.visible)
         self.parking = Parking(key, life)
-        self.topics = Topics((), time.time)
-        self.event_streams = Shares(MAX_STREAMS)
-        self.webhooks: Webhooks | None = None
         self.results = KeptResults(deployment, self.bench, life)
         self.tasks = HeldTasks(deployment, key, life)
         confirmations = Confirmations(self.parking, self.bench, audit, consents or Consents(time.time))
@@ -140,6 +140,10 @@ class ServiceParts:
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks)
         self.forward.meters = meters
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
+        of_servers = ServerEvents(router, catalogue, self.launches, self.forward.timeout_s, self.bench)
+        self.topics = Topics((of_servers,), journal or Journal(time.time))
+        self.event_streams = Shares(MAX_STREAMS)
+        self.webhooks: Webhooks | None = None
 
     def _debounce(self, signal: Signal) -> DebouncedSignal:
         return DebouncedSignal(signal, lambda: self.deployment.value.settings.list_changed_debounce_s)
@@ -196,8 +200,9 @@ class ManyServers(ABC):
         self._of_ours = of_ours
         self._naming = naming
         ours = {**dict.fromkeys(LISTED_BY, self._list), **dict.fromkeys(OF_RESOURCES, self._subscribe)}
-        events = EventRequests(parts.topics, parts.visible, of_ours.fit, parts.event_streams, parts.webhooks)
-        self._methods = {**ours, **events.methods, **methods}
+        self._events = EventRequests(parts.topics, parts.visible, of_ours.fit, parts.event_streams, parts.webhooks)
+        of_ours.has_events = self._events.has_types
+        self._methods = {**ours, **self._events.methods, **methods}
 
     def revisions(self, principal: Principal) -> Revisions:
         return self.parts.visible.now(principal).revisions
@@ -212,6 +217,9 @@ class ManyServers(ABC):
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Subscribe a client to the resource that `name` means here. Raises what `Naming.resource` does."""
+        if name == EVENTS_CHANGED:
+            self._events.watch(exchange, self.changes)
+            return
         client = exchange.client
         server, own = await self._naming.resource(client, name, trio.current_time())
         entry = self.parts.visible.now(client.principal).entries.get(server)

@@ -19,6 +19,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
+from actors.protocol.agreement.event_capability import EVENTS, SKETCHED
 from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
 from actors.protocol.changes import subscribable
 from actors.protocol.listing import SKILLS, capability_names
@@ -169,6 +170,8 @@ class SelfDescription:
         *,
         passes: bool = False,
     ) -> None:
+        self.has_events: Callable[[Principal], bool] = lambda principal: False
+        """Says whether somebody sees any event type."""
         self._passes = passes
         self._visible = visible
         self._instructions = instructions
@@ -215,8 +218,11 @@ class SelfDescription:
         as_tasks = self._tasks(version, [entry.offer for entry in entries]) if self._passes else {}
         passed = [name for name, since in PASSED_ON.items() if name in offered and version >= since]
         extensions = {**as_tasks.pop("extensions", {}), **self._skills([entry.offer for entry in entries])}
+        of_events: dict[str, Any] = {}
+        if self.has_events(principal):
+            extensions[EVENTS] = of_events[SKETCHED] = told
         told_of = {"extensions": extensions} if extensions else {}
-        return {**lists, **{name: {} for name in passed}, **as_tasks, **told_of}
+        return {**lists, **{name: {} for name in passed}, **of_events, **as_tasks, **told_of}
 
     def _skills(self, offers: Iterable[Offer]) -> dict[str, Any]:
         """Return what clients are told of skills: that there are some, and what all have that offer them."""

@@ -18,7 +18,7 @@ from actors.catalogue.diff import Revisions as Revisions
 from actors.errors import Outcome, Starved, SupervisorError
 from actors.kit import Signal, is_want, reason_of
 from actors.principal import Principal
-from actors.protocol.listing import METHODS
+from actors.protocol.listing import LISTED_BY
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.fleet.lives import HeldElsewhere
@@ -36,7 +36,7 @@ LARGE_BYTES = 1024 * 1024
 """Of a result; putting the envelope around a larger one takes a millisecond a MiB and more."""
 MARK = "mcpvisor/daemon"
 """In the `_meta` of our answers to a handshake: a daemon knows itself by it behind whatever proxies."""
-KNOWN_METHODS = frozenset({*codes.NAMED_BY, *METHODS.values(), "completion/complete"})
+KNOWN_METHODS = frozenset({*codes.NAMED_BY, *LISTED_BY, "completion/complete"})
 """Methods of the protocol that servers answer. What they say of any other, they say of the method itself."""
 
 

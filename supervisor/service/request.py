@@ -15,7 +15,7 @@ from actors.codes import NAMED_BY
 from actors.errors import InvalidArguments, MalformedRequest, UnknownMethod
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.input_required import RESPONSES, STATE, Retry
-from actors.protocol.listing import METHODS
+from actors.protocol.listing import LISTED_BY
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import Workbench
@@ -29,7 +29,7 @@ PARAMS_COST: Final = 64
 _MEANT: Final = frozenset(("name", "uri", "taskId", "arguments", "task", "_meta", RESPONSES, STATE))
 """Members of params by which it is decided whether a request may be made, and what is shown of it."""
 _FOLDED: Final = {member.casefold(): member for member in _MEANT}
-OURS: Final = frozenset({*NAMED_BY, *METHODS.values(), "completion/complete"})
+OURS: Final = frozenset({*NAMED_BY, *LISTED_BY, "completion/complete"})
 """Methods that are passed on and whose params are the protocol's: none of their members may be null."""
 METHOD: Final = re.compile(r"[A-Za-z0-9_$.-]+(?:/[A-Za-z0-9_$.-]+)*")
 MAX_METHOD_CHARS: Final = 128

@@ -23,7 +23,7 @@ from supervisor.store.audit_table import AUDIT_SCHEMA
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 MAX_DAMAGED_COPIES = 3
 """Of damaged files so many are kept, the newest: damage must not fill the disk."""
 CHECK_S = 1.5
@@ -68,6 +68,13 @@ _SCHEMA = (
     " time REAL NOT NULL, type TEXT NOT NULL, server TEXT NOT NULL, payload BLOB NOT NULL)",
     "CREATE INDEX IF NOT EXISTS events_times ON events (time)",
     "CREATE INDEX IF NOT EXISTS events_types ON events (type, server)",
+    "CREATE TABLE IF NOT EXISTS occurrences (number INTEGER PRIMARY KEY, topic TEXT NOT NULL, event_id TEXT NOT NULL,"
+    " time REAL NOT NULL, body BLOB NOT NULL, saved_at REAL NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS occurrences_topics ON occurrences (topic, number)",
+    "CREATE INDEX IF NOT EXISTS occurrences_times ON occurrences (saved_at)",
+    "CREATE TABLE IF NOT EXISTS event_topics (topic TEXT PRIMARY KEY, since INTEGER NOT NULL, cursor TEXT,"
+    " saved_at REAL NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS event_journal (life TEXT PRIMARY KEY, reserved INTEGER NOT NULL) WITHOUT ROWID",
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
     4: {

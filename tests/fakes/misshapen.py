@@ -54,6 +54,14 @@ RIGHT: Final[dict[Kind, dict[str, Any]]] = {
         "name": "right",
         "arguments": [{"name": "a", "title": "A", "description": "The first.", "required": True}],
     },
+    "events": {
+        "name": "right",
+        "description": "What happens.",
+        "delivery": ["poll", "push"],
+        "inputSchema": {"type": "object"},
+        "payloadSchema": {"type": "object"},
+        "_meta": {"a": 1},
+    },
     "skills": {
         "uri": "skill://a/right/SKILL.md",
         "frontmatter": {"name": "right", "description": "Does it.", "license": None},
@@ -67,6 +75,7 @@ KEYS: Final[dict[Kind, str]] = {
     "templates": "uriTemplate",
     "prompts": "name",
     "skills": "uri",
+    "events": "name",
 }
 GONE: Final = object()
 WRONG: Final[tuple[Any, ...]] = (
@@ -103,7 +112,9 @@ def _alone(entry: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
     if "frontmatter" in entry:
         return entry
     kept = {name: value for name, value in entry.items() if name in ("name", path[0])}
-    if "inputSchema" in entry:
+    if "delivery" in entry:
+        kept = {"delivery": ["poll"], **kept}
+    elif "inputSchema" in entry:
         kept = {"inputSchema": {"type": "object"}, **kept}
     if path[0] in ("inputSchema", "outputSchema") and len(path) > 1:
         schema = {"type": "object", path[1]: SCHEMA[path[1]], "$defs": SCHEMA["$defs"]}

@@ -10,12 +10,12 @@ from actors.catalogue.diff import Compared
 from actors.catalogue.lists.marks import MARKS
 from actors.catalogue.lists.pages import Known, ListPage, ListRoom
 from actors.catalogue.lists.validation import MAX_DESCRIPTION, MAX_PROBLEMS
-from actors.catalogue.offer import Item, Offer, Prompt, Resource, Skill, Tool, key_of
+from actors.catalogue.offer import Declared, EventType, Offer, Prompt, Resource, Skill, Tool, key_of
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, capability_names
 from actors.protocol.wire import json
 
-E = TypeVar("E", Tool, Resource, Prompt, Skill)
+E = TypeVar("E", Tool, Resource, Prompt, Skill, EventType)
 
 
 class _Part:
@@ -24,7 +24,7 @@ class _Part:
     __slots__ = ("broken", "entries", "size")
 
     def __init__(self) -> None:
-        self.entries: dict[str, Item] = {}
+        self.entries: dict[str, Declared] = {}
         self.broken: set[int] = set()
         self.size = 0
 
@@ -86,6 +86,7 @@ class Draft:
             templates=self._list("templates", Resource, listed),
             prompts=self._list("prompts", Prompt, listed),
             skills=self._list("skills", Skill, listed),
+            events=self._list("events", EventType, listed),
             instructions=agreement.instructions[:MAX_DESCRIPTION],
             server_info=agreement.server_info,
             capabilities=_with_tools(agreement.capabilities) if tools else agreement.capabilities,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from actors.catalogue.lists.validation import MAX_DEFINITION_BYTES, MAX_PROBLEMS, READ, Unusable
-from actors.catalogue.offer import Item, Offer, key_of
+from actors.catalogue.offer import Declared, Offer, key_of
 from actors.errors import ProtocolViolation
 from actors.kit.decoding import GivesWay
 from actors.protocol.listing import MEMBERS, Kind, PageArrived
@@ -32,6 +32,7 @@ _WORDS: dict[Kind, str] = {
     "templates": "resource template",
     "prompts": "prompt",
     "skills": "skill",
+    "events": "event type",
 }
 
 
@@ -51,7 +52,7 @@ class ListPage(msgspec.Struct, frozen=True, kw_only=True):
     for how long the server says that it is good (2026-07-28, server/utilities/caching `ttlMs`); 0 if it says nothing.
     """
 
-    entries: Mapping[str, Item] = {}
+    entries: Mapping[str, Declared] = {}
     broken: Mapping[int, str] = {}
     size: int = 0
     cursor: str | None = None
@@ -66,13 +67,13 @@ class Known:
 
     def __init__(self, offer: Offer | None) -> None:
         self._offer = offer or Offer()
-        self._by_text: dict[Kind, dict[bytes, Item]] = {}
+        self._by_text: dict[Kind, dict[bytes, Declared]] = {}
 
-    def find(self, kind: Kind, text: bytes) -> Item | None:
+    def find(self, kind: Kind, text: bytes) -> Declared | None:
         """Return the entry whose definition is exactly this text."""
         by_text = self._by_text.get(kind)
         if by_text is None:  # made by the thread that asks first
-            entries: tuple[Item, ...] = getattr(self._offer, kind)
+            entries: tuple[Declared, ...] = getattr(self._offer, kind)
             by_text = self._by_text[kind] = {bytes(entry.definition): entry for entry in entries}
         return by_text.get(text)
 
@@ -158,7 +159,7 @@ class _Reader:
         self._kind = kind
         self._room = room
         self._known = known
-        self._entries: dict[str, Item] = {}
+        self._entries: dict[str, Declared] = {}
         self._broken: dict[int, str] = {}
         self._size = 0
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.lists.marks import MARKS, marks_of
 from actors.catalogue.lists.skills import UnusableSkill, read_skill
-from actors.catalogue.offer import NO_RAW, Item, Offer, Prompt, Resource, Skill, Tool, key_of
+from actors.catalogue.offer import DELIVERIES, NO_RAW, Declared, EventType, Offer, Prompt, Resource, Skill, Tool, key_of
 from actors.protocol.definitions.fit import Unfit, fit
 from actors.protocol.listing import METHODS, Kind
 from actors.protocol.wire import json
@@ -52,6 +52,7 @@ class _Texts(msgspec.Struct):
 
 
 _texts = msgspec.json.Decoder(_Texts)
+_DELIVERY = msgspec.json.Decoder(list[str])
 
 
 def tool(raw: msgspec.Raw) -> Tool:
@@ -115,12 +116,27 @@ def skill(raw: msgspec.Raw) -> Skill:
     return replace(read, description=read.description[:MAX_DESCRIPTION], definition=raw)
 
 
-READ: dict[Kind, Callable[[msgspec.Raw], Item]] = {
+def event_type(raw: msgspec.Raw) -> EventType:
+    """Read one entry of `events/list`. Raises `Unusable`."""
+    _, entry = _decode("events", raw)
+    _check_name(entry.name)
+    fitted = fit(raw, "events", "modern").definition
+    delivery = json.read(_DELIVERY, json.at(fitted, "delivery"))
+    return EventType(
+        name=entry.name,
+        description=entry.description[:MAX_DESCRIPTION],
+        delivery=tuple(mode for mode in DELIVERIES if mode in delivery),
+        definition=fitted,
+    )
+
+
+READ: dict[Kind, Callable[[msgspec.Raw], Declared]] = {
     "tools": tool,
     "resources": resource,
     "templates": partial(resource, template=True),
     "prompts": prompt,
     "skills": skill,
+    "events": event_type,
 }
 """Reads an entry of each list. Raises `Unusable`."""
 
@@ -144,9 +160,9 @@ def read_again(offer: Offer) -> Offer:
     if offer.marked_by == MARKS:
         return offer
     problems: list[str] = []
-    lists: dict[str, tuple[Item, ...]] = {}
+    lists: dict[str, tuple[Declared, ...]] = {}
     for kind, read in READ.items():
-        kept: list[Item] = []
+        kept: list[Declared] = []
         for entry in getattr(offer, kind):
             try:
                 kept.append(read(entry.definition) if len(entry.definition) > len(b"{}") else entry)

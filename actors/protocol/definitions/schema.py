@@ -246,6 +246,17 @@ class Skill(Struct, kw_only=True, gc=False):
     resources: Literal["dynamic"] | list[SkillResource]
 
 
+class EventType(Struct, kw_only=True, gc=False):
+    """An entry of `events/list` (SEP-3415), the same in all revisions. Arguments and data are objects."""
+
+    name: str
+    description: str | UnsetType = UNSET
+    delivery: Annotated[list[str], Meta(min_length=1)]
+    inputSchema: ArgumentsSchema
+    payloadSchema: ArgumentsSchema
+    meta: Anything | UnsetType = field(name="_meta", default=UNSET)
+
+
 class ListPage(Struct, kw_only=True, gc=False):
     """The result of a list, without its entries."""
 
@@ -260,6 +271,14 @@ ENTRIES: Final[dict[Era, dict[Kind, type[Struct]]]] = {
         "templates": ResourceTemplate,
         "prompts": Prompt,
         "skills": Skill,
+        "events": EventType,
     },
-    "modern": {"tools": Tool, "resources": Resource, "templates": ResourceTemplate, "prompts": Prompt, "skills": Skill},
+    "modern": {
+        "tools": Tool,
+        "resources": Resource,
+        "templates": ResourceTemplate,
+        "prompts": Prompt,
+        "skills": Skill,
+        "events": EventType,
+    },
 }

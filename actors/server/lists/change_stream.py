@@ -11,6 +11,7 @@ from __future__ import annotations
 import trio
 
 from actors.life.states import State, Timer
+from actors.protocol.changes import EVENTS_CHANGED, subscribable
 from actors.server.context import ServerContext
 from actors.server.lists.discovery import Discovery
 from actors.server.processes import Processes
@@ -64,7 +65,12 @@ class ChangeStream:
         """Ask for one. A legacy server is asked for what the process before told of: others ask for theirs by calls."""
         if (link := self._processes.link) is not None:
             uris = self._subscribers.uris(self._server)
-            link.talk.listen(uris if link.talk.era == "modern" else [uri for uri in uris if uri in self._lost])
+            agreement = link.talk.agreement
+            if link.talk.era == "legacy":
+                uris = tuple(uri for uri in uris if uri in self._lost)
+            elif agreement is not None and subscribable(agreement.capabilities, EVENTS_CHANGED):
+                uris = (*uris, EVENTS_CHANGED)  # its event types are read again then
+            link.talk.listen(uris)
             self._processes.flush()
 
     def on_open(self, *, useful: bool) -> None:

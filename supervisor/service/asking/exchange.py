@@ -32,7 +32,7 @@ from actors.protocol.asking.input_required import Retry
 from actors.protocol.asking.questions import with_token
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
-from actors.protocol.listing import METHODS
+from actors.protocol.listing import LISTED_BY
 from actors.protocol.wire import json, jsonrpc
 from actors.transport.redaction import Confidential
 from supervisor.service.asking.allowance import CallAllowance
@@ -44,7 +44,7 @@ from supervisor.service.updates import Updates
 from supervisor.tracing.port import RequestTrace
 
 MAX_TOKEN_BYTES: Final = 512
-_READING: Final = frozenset({*METHODS.values(), "resources/read", "prompts/get", "completion/complete"})
+_READING: Final = frozenset({*LISTED_BY, "resources/read", "prompts/get", "completion/complete"})
 _TOKEN_STARTS: Final = frozenset(b'"-0123456789')
 OVER: Final = "the request that this was about is over"
 _UNREAD: Final = "the client does not read what it is sent"

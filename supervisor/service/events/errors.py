@@ -35,6 +35,12 @@ class UnsupportedDelivery(SupervisorError, code=UNSUPPORTED, kind="not_supported
         super().__init__(text, details=details)
 
 
+def members_of(error: ErrorObject) -> dict[str, Any]:
+    """Return an error as notifications, and what is sent to addresses, have it."""
+    data = {"data": error.data} if bytes(error.data) else {}
+    return {"code": error.code, "message": error.message, **data}
+
+
 REVOKED: Final = ErrorObject(FORBIDDEN, "Forbidden", msgspec.Raw(encode({"reason": "Access revoked"})))
 """Why the subscription of a client ends that may not see the events any more."""
 REMOVED: Final = ErrorObject(EVENT_NOT_FOUND, "NotFound", msgspec.Raw(encode({"kind": "event"})))

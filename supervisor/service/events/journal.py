@@ -1,21 +1,34 @@
-"""What is kept of events, by topic, and the cursors that clients have of it. Pure.
+"""What is kept of events, by topic, and the cursors that clients have of it: here, and on the disk, which lags behind.
 
-Numbers only grow, over all topics and all lives of the daemon. What is missing is a gap, which has a number, too: who
-reads across it is told (`truncated`), once, and goes on behind it. So is who comes with a cursor of which nothing is
-known, or from before all that is kept.
+Numbers only grow, over all topics and all lives of the daemon, whatever of them reached the disk. What is missing is a
+gap, which has a number, too: who reads across it is told (`truncated`), once, and goes on behind it. So is who comes
+with a cursor of which nothing is known, or from before all that is kept.
+
+With what happened it is saved how far its source was followed. After a crash that is followed on from what was saved,
+so what the disk has lost is told again by a source that can, or is a gap.
 """
 
 from __future__ import annotations
 
+import secrets
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from operator import attrgetter
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
-from supervisor.service.events.limits import MAX_KEPT, MAX_KEPT_BYTES
+from supervisor.service.events.limits import MAX_ALL_BYTES, MAX_CURSOR_CHARS, MAX_KEPT, MAX_KEPT_BYTES, MAX_LOGS
+from supervisor.store.events.occurrence_table import SavedOccurrence, SavedTopic
 
+RESERVED: Final = 1_000_000
+"""So many numbers are given until it is saved again which ones no later life of the daemon gives."""
+TRIMMED_EVERY: Final = 1000
+"""So many rows are added until those on the disk that are too old, or too many, are forgotten."""
+SUMMED_EVERY: Final = 16
+"""With so many numbers it is looked how much there is in memory."""
 _number: Final = attrgetter("number")
 
 
@@ -43,14 +56,23 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class TopicLog:
-    """What is kept of one topic. `since`: nothing up to that number is kept any more; `head`: the newest number."""
+    """What is kept of one topic. `since`: nothing up to that number is kept any more; `head`: the newest number.
 
-    def __init__(self, since: int = 0) -> None:
+    `cursor` is how far its source was followed, None if that cannot go on from there.
+    """
+
+    def __init__(self, topic: str = "", since: int = 0, cursor: str | None = None) -> None:
+        self.topic = topic
+        self.cursor = cursor
+        self.followed = False
+        """It stays in memory."""
+        self.owed: int | None = None
+        """A gap on the disk, where something was lost, that is still to be written."""
         self.since = self.head = since
         self._kept: list[Kept] = []
         self._ids: set[str] = set()
         self._gaps: list[int] = []
-        self._bytes = 0
+        self.bytes = 0
 
     def knows(self, event_id: str) -> bool:
         return event_id in self._ids
@@ -59,14 +81,20 @@ class TopicLog:
         """Keep one with a number over `head`; the oldest give way."""
         self._kept.append(kept)
         self._ids.add(kept.event_id)
-        self._bytes += len(kept.body)
+        self.bytes += len(kept.body)
         self.head = kept.number
         over = 0
-        while len(self._kept) - over > MAX_KEPT or (self._bytes > MAX_KEPT_BYTES and over < len(self._kept) - 1):
-            self._bytes -= len(self._kept[over].body)
+        while len(self._kept) - over > MAX_KEPT or (self.bytes > MAX_KEPT_BYTES and over < len(self._kept) - 1):
+            self.bytes -= len(self._kept[over].body)
             over += 1
         if over:
             self._drop(over)
+
+    def halve(self) -> None:
+        """Keep only the newer half."""
+        if self._kept:
+            self.bytes -= sum(len(each.body) for each in self._kept[: (len(self._kept) + 1) // 2])
+            self._drop((len(self._kept) + 1) // 2)
 
     def _drop(self, count: int) -> None:
         gone, self._kept = self._kept[:count], self._kept[count:]
@@ -96,3 +124,118 @@ class TopicLog:
         events = self._kept[first : min(end, first + limit)]
         more = first + len(events) < len(self._kept) or (gap is not None and bool(events))
         return Reading(events, truncated, events[-1].number if more and events else max(begin, self.head), more)
+
+
+class Disk(Protocol):
+    """Where it is kept; see `OccurrenceTable`."""
+
+    def append_occurrences(self, topic: str, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool: ...
+
+    def trim_occurrences(self) -> None: ...
+
+    async def load_topic(self, topic: str) -> tuple[SavedTopic, list[SavedOccurrence]] | None: ...
+
+    async def load_journal(self) -> tuple[str, int]: ...
+
+    def save_journal(self, life: str, reserved: int) -> None: ...
+
+
+class Journal:
+    """All of it. `clock` gives unix seconds; without a `disk` nothing outlives the daemon. `begin` comes first."""
+
+    def __init__(self, clock: Callable[[], float], disk: Disk | None = None) -> None:
+        self.clock = clock
+        self.life = secrets.token_urlsafe(8)
+        self._disk = disk
+        self._number = self._reserved = 0
+        self._added = 0
+        self._logs: OrderedDict[str, TopicLog] = OrderedDict()
+
+    async def begin(self) -> None:
+        """Find out which numbers were given before. A checkpoint.
+
+        Where the disk does not say, the time is beyond all of them, and cursors from before are of another life.
+        """
+        life, last = await self._disk.load_journal() if self._disk is not None else ("", 0)
+        self.life = life or self.life
+        self._number = max(last, round(self.clock() * 1000))
+        self._reserve()
+        if self._disk is not None:
+            self._disk.trim_occurrences()
+
+    async def open(self, topic: str) -> TopicLog:
+        """Return what is kept of a topic. A checkpoint where it has to be read."""
+        if topic not in self._logs:
+            saved = await self._disk.load_topic(topic) if self._disk is not None else None
+            log = TopicLog(topic) if saved is None else restored(topic, *saved)
+            self._logs.setdefault(topic, log)
+        self._logs.move_to_end(topic)
+        idle = (name for name, log in self._logs.items() if not log.followed and name != topic)
+        for name in list(islice(idle, max(0, len(self._logs) - MAX_LOGS))):
+            del self._logs[name]
+        return self._logs[topic]
+
+    def add(self, log: TopicLog, event_id: str, time: float, body: bytes, cursor: str | None) -> None:
+        """Keep what happened in a topic, unless it is known, and how far its source was followed with that."""
+        known = log.knows(event_id)
+        log.cursor = _kept_cursor(cursor)
+        if known:
+            self._save(log, ())
+            return
+        kept = Kept(self._next(), event_id, time, body)
+        log.add(kept)
+        if not kept.number % SUMMED_EVERY and sum(each.bytes for each in self._logs.values()) > MAX_ALL_BYTES:
+            max(self._logs.values(), key=lambda each: each.bytes).halve()
+        self._save(log, (SavedOccurrence(kept.number, event_id, time, body),))
+
+    def mark_gap(self, log: TopicLog, cursor: str | None) -> None:
+        """Something is missing in a topic, whose source goes on from there."""
+        log.mark_gap(self._next())
+        log.cursor = _kept_cursor(cursor)
+        self._save(log, (SavedOccurrence(log.head, "", self.clock(), b""),))
+
+    def note_cursor(self, log: TopicLog, cursor: str | None) -> None:
+        """Nothing happened, but the source was followed until there."""
+        if log.cursor != _kept_cursor(cursor):
+            log.cursor = _kept_cursor(cursor)
+            self._save(log, ())
+
+    def _next(self) -> int:
+        self._number += 1
+        if self._number >= self._reserved:
+            self._reserve()
+        return self._number
+
+    def _reserve(self) -> None:
+        self._reserved = self._number + RESERVED
+        if self._disk is not None:
+            self._disk.save_journal(self.life, self._reserved)
+
+    def _save(self, log: TopicLog, rows: tuple[SavedOccurrence, ...]) -> None:
+        if self._disk is None:
+            return
+        gaps = () if log.owed is None else (SavedOccurrence(log.owed, "", self.clock(), b""),)
+        if self._disk.append_occurrences(log.topic, (*gaps, *rows), SavedTopic(log.since, log.cursor)):
+            log.owed = None
+        elif rows and log.owed is None:
+            log.owed = self._next()
+        self._added += len(rows)
+        if self._added >= TRIMMED_EVERY:
+            self._added = 0
+            self._disk.trim_occurrences()
+
+
+def restored(topic: str, followed: SavedTopic, rows: Iterable[SavedOccurrence]) -> TopicLog:
+    """Return what was kept of a topic before."""
+    log = TopicLog(topic, followed.since, followed.cursor)
+    for row in rows:
+        if row.event_id:
+            log.add(Kept(row.number, row.event_id, row.time, row.body))
+        else:
+            log.mark_gap(row.number)
+    return log
+
+
+def _kept_cursor(cursor: str | None) -> str | None:
+    """Return a cursor of a source, unless it is too long to be kept: then that cannot go on from it."""
+    return cursor if cursor is None or len(cursor) <= MAX_CURSOR_CHARS else None

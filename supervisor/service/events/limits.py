@@ -23,6 +23,10 @@ MAX_KEPT: Final = 1000
 """Occurrences that are kept of a topic."""
 MAX_KEPT_BYTES: Final = 4 * 1024 * 1024
 """Of all that is kept of a topic."""
+MAX_LOGS: Final = 1024
+"""Topics of which the newest is kept in memory, followed or not."""
+MAX_ALL_BYTES: Final = 64 * 1024 * 1024
+"""Of all that is kept in memory; where there is more, half of what the largest topic has is forgotten."""
 MAX_POLLED: Final = 100
 """Events in one answer to a poll."""
 LINGER_S: Final = 60.0

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 import trio
 
-from actors.errors import MalformedRequest
-from actors.kit import Shares
+from actors.catalogue.snapshot import Catalogue
+from actors.errors import MalformedRequest, UnknownMethod
+from actors.kit import Shares, Signal
+from actors.principal import Principal
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
+from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
-from supervisor.service.events.errors import REVOKED, TooManyEvents, UnsupportedDelivery
+from supervisor.service.events.errors import REVOKED, TooManyEvents, UnsupportedDelivery, members_of
 from supervisor.service.events.journal import Reading
 from supervisor.service.events.limits import HEARTBEAT_S, MAX_POLLED, MAX_STREAMS, STALLED_S
 from supervisor.service.events.topics import Topic, Topics
-from supervisor.service.events.types import Viewpoint, list_result
+from supervisor.service.events.types import EventType, Viewpoint, list_result
 from supervisor.service.lookup.visible import Visible
 
 LIST: Final = "events/list"
@@ -27,6 +31,8 @@ POLL: Final = "events/poll"
 STREAM: Final = "events/stream"
 SUBSCRIBE: Final = "events/subscribe"
 UNSUBSCRIBE: Final = "events/unsubscribe"
+MAX_LISTS: Final = 256
+"""Of principals at one door; mostly there is one."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
 
 
@@ -72,6 +78,7 @@ class EventRequests:
         self._fit = fit
         self._streams = streams
         self._webhooks = webhooks
+        self._lists: dict[Principal, tuple[Catalogue, list[EventType]]] = {}
         self.methods: dict[str, Callable[[Exchange], Awaitable[bytes]]] = {
             LIST: self._list,
             POLL: self._poll,
@@ -82,6 +89,43 @@ class EventRequests:
 
     def _at(self, exchange: Exchange) -> Viewpoint:
         return Viewpoint(exchange.client.principal, self._visible)
+
+    def has_types(self, principal: Principal) -> bool:
+        """Say whether somebody sees any event type."""
+        return next(iter(self._topics.types(Viewpoint(principal, self._visible))), None) is not None
+
+    def watch(self, exchange: Exchange, changes: Signal) -> None:
+        """Tell a client from now on when what it sees of event types has changed, which `changes` may say.
+
+        Raises `UnknownMethod` where nobody would be told, and what `Updates.hold` does.
+        """
+        updates, at = exchange.session.updates, self._at(exchange)
+        if updates is None:
+            raise UnknownMethod("without a session there is nobody to tell of changes")
+        if EVENTS_CHANGED in updates:
+            return
+        seen = self._seen(at)
+
+        def look() -> None:
+            nonlocal seen
+            before, seen = seen, self._seen(at)
+            if seen != before:
+                updates.note(EVENTS_CHANGED)
+
+        told = ExitStack()
+        updates.hold(EVENTS_CHANGED, told.close)
+        updates.used = True
+        told.enter_context(changes.on_set(look))
+
+    def _seen(self, at: Viewpoint) -> list[EventType]:
+        """Return the types that somebody sees: the same list, as long as the catalogue is the same."""
+        catalogue = at.visible.now(at.principal)
+        known = self._lists.get(at.principal)
+        if known is None or known[0] is not catalogue:
+            if len(self._lists) >= MAX_LISTS:
+                self._lists.clear()
+            known = self._lists[at.principal] = catalogue, [*self._topics.types(at)]
+        return known[1]
 
     async def _list(self, exchange: Exchange) -> bytes:
         at = self._at(exchange)
@@ -97,7 +141,7 @@ class EventRequests:
     async def _poll(self, exchange: Exchange) -> bytes:
         wanted = _read(exchange)
         async with self._topics.hold(self._at(exchange), wanted.name, wanted.arguments) as topic:
-            number, floor = wanted.begin(topic, self._topics.clock())
+            number, floor = wanted.begin(topic, self._topics.journal.clock())
             reading = topic.after(number, min(wanted.max_events or MAX_POLLED, MAX_POLLED), floor)
             return self._fit(exchange.client, _polled(topic, reading))
 
@@ -129,21 +173,22 @@ class EventStream:
 
     async def run(self, wanted: Wanted) -> None:
         topic = self._topic
-        number, floor = wanted.begin(topic, self._topics.clock())
+        number, floor = wanted.begin(topic, self._topics.journal.clock())
         reading, failures = topic.after(number, MAX_POLLED, floor), topic.failures
         begun = reading.events[0].number - 1 if reading.events else reading.head
         await self._say("active", cursor=topic.cursor(begun), truncated=reading.truncated)
         reading = msgspec.structs.replace(reading, truncated=False)
         while True:
             if not self._topics.allowed(self._at, topic):
-                await self._say("terminated", error=topic.ended or REVOKED)
+                await self._say("terminated", error=members_of(topic.ended or REVOKED))
                 return
             await self._deliver(reading)
             if topic.failures > failures and topic.failure is not None:
                 failures = topic.failures
-                await self._say("error", error=topic.failure)
-            if not reading.more and topic.ended is not None:
-                await self._say("terminated", error=topic.ended)
+                await self._say("error", error=members_of(topic.failure))
+            if not reading.more and topic.over:
+                if topic.ended is not None:
+                    await self._say("terminated", error=members_of(topic.ended))
                 return
             head = reading.head
             if not reading.more:

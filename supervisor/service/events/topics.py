@@ -8,29 +8,22 @@
 from __future__ import annotations
 
 import logging
-import secrets
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
 
 import msgspec
 import trio
 
+from actors.codes import INTERNAL_ERROR
 from actors.errors import CallTimedOut, InvalidArguments, ShuttingDown, SupervisorError
 from actors.kit import Shares
 from actors.principal import Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from supervisor.service.events.errors import REMOVED, TooManyEvents, UnknownEvent
-from supervisor.service.events.journal import Kept, Reading, TopicLog
-from supervisor.service.events.limits import (
-    LINGER_S,
-    MAX_ARGUMENTS_BYTES,
-    MAX_CURSOR_CHARS,
-    MAX_TOPICS,
-    POLL_MS,
-)
+from supervisor.service.events.errors import TooManyEvents, UnknownEvent
+from supervisor.service.events.journal import Journal, Reading, TopicLog
+from supervisor.service.events.limits import LINGER_S, MAX_ARGUMENTS_BYTES, MAX_TOPICS, POLL_MS
 from supervisor.service.events.occurrences import Unusable, read_occurrence
 from supervisor.service.events.sources import Origin, Source, Terminated, canonical
 from supervisor.service.events.types import EventType, Viewpoint
@@ -41,17 +34,20 @@ log = logging.getLogger(__name__)
 class Topic:
     """One that is followed; see `Told` for what its source says to it.
 
-    `failures` counts what its source said could not be had, `failure` is the newest of it.
+    `ended`: why there is no such topic any more. `closed`: it is followed no more for a reason of ours, such as the end
+    of the daemon; whoever reads it asks for it again later. `failures` counts what its source said could not be had,
+    `failure` is the newest of it.
     """
 
-    def __init__(self, origin: Origin, kept: TopicLog, topics: Topics) -> None:
+    def __init__(self, origin: Origin, kept: TopicLog, journal: Journal) -> None:
         self.origin = origin
         self.ended: ErrorObject | None = None
+        self.closed = False
         self.failures = 0
         self.failure: ErrorObject | None = None
         self.next_poll_ms = POLL_MS
         self._log = kept
-        self._topics = topics
+        self._journal = journal
         self._bell = trio.lowlevel.ParkingLot()
 
     # For those who hold it ------------------------------------------------------------------------------------------
@@ -77,7 +73,7 @@ class Topic:
 
     def cursor(self, number: int) -> str:
         """Return how a client knows a place in this topic."""
-        return f"{self._topics.life}.{self.origin.id}.{number}"
+        return f"{self._journal.life}.{self.origin.id}.{number}"
 
     def position(self, cursor: str | None) -> int | None:
         """Return the number that a cursor means, for None that of now; None if nothing is known of that.
@@ -88,7 +84,7 @@ class Topic:
             return self.head
         life, _, rest = cursor.partition(".")
         id_, _, number = rest.partition(".")
-        known = life == self._topics.life and id_ == self.origin.id and number.isascii() and number.isdigit()
+        known = life == self._journal.life and id_ == self.origin.id and number.isascii() and number.isdigit()
         return min(int(number[:20]), self.head) if known else None
 
     def after(self, number: int, limit: int, not_before: float = 0.0) -> Reading:
@@ -96,34 +92,35 @@ class Topic:
         return self._log.after(number, limit, not_before)
 
     async def wait_after(self, number: int, failures: int = -1) -> None:
-        """Wait until there is something behind a number, or the topic has `ended`.
+        """Wait until there is something behind a number, or the topic has `ended` or is `closed`.
 
         Also until there were more than so many `failures`, if that is given. A checkpoint.
         """
         await trio.lowlevel.checkpoint()
-        while self.head <= number and self.ended is None and (failures < 0 or self.failures <= failures):
+        while self.head <= number and not self.over and (failures < 0 or self.failures <= failures):
             await self._bell.park()
 
     # What its source says -------------------------------------------------------------------------------------------
 
     def active(self, cursor: str | None, *, truncated: bool) -> None:
-        if truncated or cursor is None or not self._topics.is_whole(self):
-            self._log.mark_gap(self._topics.next_number())
-        self._go_on(cursor)
+        if truncated or cursor is None or self._log.cursor is None:
+            self._journal.mark_gap(self._log, cursor)
+        else:
+            self._journal.note_cursor(self._log, cursor)
+        self._bell.unpark_all()
 
     def event(self, occurrence: msgspec.Raw, cursor: str | None) -> None:
-        now = self._topics.clock()
         try:
-            read = read_occurrence(occurrence, self.name, now)
+            read = read_occurrence(occurrence, self.name, self._journal.clock())
         except Unusable as reason:
-            self.error(ErrorObject(-32603, str(reason)))
+            self.error(ErrorObject(INTERNAL_ERROR, str(reason)))
+            self.checked(cursor)
         else:
-            if not self._log.knows(read.event_id):
-                self._log.add(Kept(self._topics.next_number(), read.event_id, read.time, read.body))
-        self._go_on(cursor)
+            self._journal.add(self._log, read.event_id, read.time, read.body, cursor)
+            self._bell.unpark_all()
 
     def checked(self, cursor: str | None) -> None:
-        self._go_on(cursor)
+        self._journal.note_cursor(self._log, cursor)
 
     def error(self, error: ErrorObject) -> None:
         self.failures += 1
@@ -133,9 +130,12 @@ class Topic:
     def asked_every(self, milliseconds: int) -> None:
         self.next_poll_ms = milliseconds
 
-    def _go_on(self, cursor: str | None) -> None:
-        if cursor is None or len(cursor) <= MAX_CURSOR_CHARS:
-            self._topics.note_cursor(self, cursor)
+    @property
+    def over(self) -> bool:
+        return self.closed or self.ended is not None
+
+    def close(self) -> None:
+        self.closed = True
         self._bell.unpark_all()
 
     def end(self, error: ErrorObject) -> None:
@@ -150,8 +150,10 @@ class _Held:
     `opener`: who began it, and has its place until it ends.
     """
 
-    def __init__(self, topic: Topic, opener: Principal) -> None:
+    def __init__(self, topic: Topic, kept: TopicLog, opener: Principal) -> None:
         self.topic = topic
+        self.kept = kept
+        kept.followed = True
         self.opener = opener
         self.holders = 0
         self.until = 0.0
@@ -183,19 +185,17 @@ class _Opening:
 
 
 class Topics:
-    """All topics of the daemon. `sources` are asked in their order; `clock` gives unix seconds.
+    """All topics of the daemon. `sources` are asked in their order.
 
     `run` has to run as long as anybody holds one.
     """
 
-    def __init__(self, sources: Sequence[Source], clock: Callable[[], float]) -> None:
+    def __init__(self, sources: Sequence[Source], journal: Journal) -> None:
         self.sources = sources
-        self.clock = clock
-        self.life = secrets.token_urlsafe(8)
-        self._number = 0
+        self.journal = journal
         self._held: dict[str, _Held] = {}
-        self._logs: OrderedDict[str, tuple[TopicLog, str | None]] = OrderedDict()
         self._shares = Shares(MAX_TOPICS)
+        self._begun = trio.Event()
         self._nursery: trio.Nursery | None = None
 
     def types(self, at: Viewpoint) -> Iterator[EventType]:
@@ -216,8 +216,11 @@ class Topics:
         Raises `RemoteError` with what its server says of it (NotFound, Forbidden, InvalidParams, Unsupported),
         `UnknownEvent`, `TooManyEvents`, `InvalidArguments`, and why a server cannot be asked. A checkpoint.
         """
-        source, origin = self._find(at, name, _checked(arguments))
-        held = self._held.get(origin.id) or self._begin(source, origin, at.principal)
+        arguments_ = _checked(arguments)
+        await self._begun.wait()
+        source, origin = self._find(at, name, arguments_)
+        kept = await self.journal.open(origin.id)
+        held = self._held.get(origin.id) or self._begin(source, origin, kept, at.principal)
         held.holders += 1
         held.changed.set()
         try:
@@ -240,47 +243,50 @@ class Topics:
                 return source, origin
         raise UnknownEvent(name)
 
-    def _begin(self, source: Source, origin: Origin, principal: Principal) -> _Held:
+    def _begin(self, source: Source, origin: Origin, kept: TopicLog, principal: Principal) -> _Held:
         if self._nursery is None:
             raise ShuttingDown
         if not self._shares.has_place(principal):
             raise TooManyEvents(self._shares.why_not(principal, "subscriptions"), "subscriptions", MAX_TOPICS)
         self._shares.add(principal)
-        kept, _ = self._logs.setdefault(origin.id, (TopicLog(), None))
-        self._logs.move_to_end(origin.id)
-        while len(self._logs) > 2 * MAX_TOPICS:
-            self._logs.popitem(last=False)
-        held = self._held[origin.id] = _Held(Topic(origin, kept, self), principal)
-        self._nursery.start_soon(self._run, source, held)
+        held = self._held[origin.id] = _Held(Topic(origin, kept, self.journal), kept, principal)
+        self._nursery.start_soon(self._run, source, held, kept.cursor)
         return held
 
     # Running --------------------------------------------------------------------------------------------------------
 
     async def run(self, closing: trio.Event) -> None:
         """Run until the daemon begins to end: then topics are followed no more, and all who hold one are told."""
+        await self.journal.begin()
         async with trio.open_nursery() as self._nursery:
+            self._begun.set()
             await closing.wait()
             nursery, self._nursery = self._nursery, None
             nursery.cancel_scope.cancel()
 
-    async def _run(self, source: Source, held: _Held) -> None:
+    async def _run(self, source: Source, held: _Held, cursor: str | None) -> None:
         """Follow a topic as long as anybody wants it."""
         topic = held.topic
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._follow, source, held, nursery.cancel_scope)
+                nursery.start_soon(self._follow, source, held, cursor, nursery.cancel_scope)
                 await _unwanted(held)
+                self._forget(held)
                 nursery.cancel_scope.cancel()
         finally:
-            if self._held.get(topic.origin.id) is held:
-                del self._held[topic.origin.id]
+            self._forget(held)
             self._shares.remove(held.opener)
             held.settle(ShuttingDown())
-            topic.end(REMOVED)
+            topic.close()
 
-    async def _follow(self, source: Source, held: _Held, scope: trio.CancelScope) -> None:
+    def _forget(self, held: _Held) -> None:
+        """Give it to nobody any more."""
+        if self._held.get(held.topic.origin.id) is held:
+            held.kept.followed = False
+            del self._held[held.topic.origin.id]
+
+    async def _follow(self, source: Source, held: _Held, cursor: str | None, scope: trio.CancelScope) -> None:
         topic = held.topic
-        _, cursor = self._logs[topic.origin.id]
         try:
             await source.follow(topic.origin, cursor, _Opening(held))
         except Terminated as terminated:
@@ -291,22 +297,9 @@ class Topics:
         except Exception as bug:  # the border: a bug costs one topic
             log.exception("a bug while following events")
             held.settle(bug)
-        topic.end(REMOVED)
+        self._forget(held)
+        topic.close()
         scope.cancel()
-
-    # What topics need -----------------------------------------------------------------------------------------------
-
-    def next_number(self) -> int:
-        self._number += 1
-        return self._number
-
-    def is_whole(self, topic: Topic) -> bool:
-        """Say whether a topic goes on from where it was left, so that nothing is missing."""
-        return self._logs[topic.origin.id][1] is not None
-
-    def note_cursor(self, topic: Topic, cursor: str | None) -> None:
-        kept, _ = self._logs.get(topic.origin.id, (TopicLog(), None))
-        self._logs[topic.origin.id] = kept, cursor
 
 
 async def _unwanted(held: _Held) -> None:

@@ -1,0 +1,303 @@
+"""Events of servers: their types as they listed them, and topics followed by a stream, or else by polls.
+
+- A server that pushes is asked for a stream; one that does not is polled as often as it says, and no more often than
+  once a second. One that only sends to addresses has no types here, as there is none that is ours.
+- What ends for any other reason than that its server says so is begun again from the last cursor, with pauses: a server
+  that fell asleep, was restarted or is away for a while misses nothing that it can replay, and says what it cannot.
+- The daemon itself is who asks: all who share a launch share its topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated, Final
+
+import msgspec
+import trio
+
+from actors.catalogue.offer import EventType as Offered
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INTERNAL_ERROR, INVALID_PARAMS, UNSUPPORTED
+from actors.errors import CannotAsk, ProtocolViolation, SupervisorError
+from actors.kit import Address, Latest, Pauses, Reply
+from actors.launch import server_of
+from actors.messages import CallServer, Note, Question
+from actors.principal import LOCAL, ClientKey
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
+from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
+from actors.router import Message as RouterMessage
+from supervisor.host.loop.workbench import Workbench
+from supervisor.servers.launches.names import LaunchNames
+from supervisor.service.events.errors import REMOVED
+from supervisor.service.events.limits import MAX_EVENT_BYTES, MAX_POLLED
+from supervisor.service.events.sources import Origin, Terminated, Told
+from supervisor.service.events.types import EventType, Viewpoint
+from supervisor.service.forward import mask_error, within_limits
+
+STREAM: Final = "events/stream"
+POLL: Final = "events/poll"
+TOLD: Final = "notifications/events/"
+ENDS: Final = frozenset({EVENT_NOT_FOUND, FORBIDDEN, UNSUPPORTED, INVALID_PARAMS})
+"""What a server answers where to ask again is in vain."""
+SILENT_S: Final = 60.0
+"""Twice the time between two heartbeats: a stream on which nothing comes for so long is dead (SEP-3415)."""
+FASTEST_S: Final = 1.0
+SLOWEST_S: Final = 3600.0
+LONGEST_PAUSE_S: Final = 60.0
+STABLE_S: Final = 60.0
+"""What went well for so long is begun again soon."""
+_PARAMS_COST: Final = 64
+"""So many bytes of an answer cost as much as one that a model wrote."""
+
+
+class _Polled(msgspec.Struct, frozen=True, rename="camel"):
+    """The result of `events/poll`."""
+
+    events: list[msgspec.Raw] = []
+    cursor: str | None = None
+    truncated: bool = False
+    has_more: bool = False
+    next_poll_ms: Annotated[float, msgspec.Meta(ge=0)] = 0
+
+
+_polled: Final = msgspec.json.Decoder(_Polled)
+
+
+class ServerEvents:
+    """Implements `Source`. `timeout_s` says how long a server may take to answer; `catalogue` is the whole one."""
+
+    def __init__(
+        self,
+        router: Address[RouterMessage],
+        catalogue: Latest[Catalogue],
+        launches: LaunchNames,
+        timeout_s: Callable[[str], float],
+        bench: Workbench,
+    ) -> None:
+        self._router = router
+        self._catalogue = catalogue
+        self._launches = launches
+        self._timeout_s = timeout_s
+        self._bench = bench
+
+    def types(self, at: Viewpoint) -> Iterator[EventType]:
+        for server, entry in at.visible.now(at.principal).entries.items():
+            for each in entry.event_types.values():
+                yield EventType(f"{server}:{each.name}", each.definition)
+
+    def find(self, at: Viewpoint, name: str, arguments: bytes) -> Origin | None:
+        seen = at.visible.now(at.principal)
+        called, _, own = name.partition(":")
+        server = seen.names.literal(called)
+        entry = seen.entries.get(server) if server is not None else None
+        if entry is None or own not in entry.event_types:
+            return None
+        launch = self._launches.of(entry.server, at.principal)
+        return Origin(f"{entry.server}:{own}", launch, own, arguments, self._timeout_s(entry.server))
+
+    async def follow(self, origin: Origin, cursor: str | None, told: Told) -> None:
+        over: list[Exception] = []
+
+        async def watch(scope: trio.CancelScope) -> None:
+            while self._is_there(origin):
+                await self._catalogue.wait_newer(self._catalogue.version)
+            over.append(Terminated(REMOVED))
+            scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch, nursery.cancel_scope)
+            try:
+                await self._follow(_Following(origin, cursor, told))
+            except (Terminated, RemoteError, SupervisorError) as error:
+                over.append(error)
+            nursery.cancel_scope.cancel()
+        raise over[0]
+
+    async def _follow(self, following: _Following) -> None:
+        pauses = Pauses(FASTEST_S, LONGEST_PAUSE_S)
+        while True:
+            began = trio.current_time()
+            try:
+                if self._pushes(following.origin):
+                    await self._stream(following)
+                else:
+                    await self._poll(following)
+            except RemoteError as refused:
+                if not following.opened:
+                    raise
+                if refused.error.code in ENDS:
+                    raise Terminated(refused.error) from None
+                following.told.error(refused.error)
+            except SupervisorError as error:
+                if not following.opened:
+                    raise
+                following.told.error(ErrorObject(error.code, error.message))
+            if trio.current_time() - began > STABLE_S:
+                pauses.reset()
+            await trio.sleep(pauses.next())
+
+    def _entry(self, launch: str) -> Entry | None:
+        whole = self._catalogue.value
+        return whole.entries.get(launch) or whole.own.get(launch)
+
+    def _is_there(self, origin: Origin) -> bool:
+        """Say whether the server still has the type; of one that is not known now it is not known that it has not."""
+        entry = self._entry(origin.launch)
+        if entry is None:
+            return server_of(origin.launch) in self._catalogue.value.names.servers
+        return origin.own in entry.event_types
+
+    def _pushes(self, origin: Origin) -> bool:
+        entry = self._entry(origin.launch)
+        known: Offered | None = entry.event_types.get(origin.own) if entry is not None else None
+        return known is None or "push" in known.delivery
+
+    async def _stream(self, following: _Following) -> None:
+        """Follow one stream until it ends. Raises `Terminated`, and what a call raises. A checkpoint."""
+        deadline_s = max(SILENT_S, following.origin.timeout_s)
+        stream = _Stream(following)
+        reply = self._router.request(self._call(following, STREAM, deadline_s, exchange=stream, lasts=True))
+        stream.end = partial(reply.abandon, "the subscription is over")
+        try:
+            await reply.wait()
+        except RemoteError as error:
+            raise self._shown(error, following.origin) from None
+        except SupervisorError:
+            if stream.terminated is None:
+                raise
+        if stream.terminated is not None:
+            raise Terminated(stream.terminated)
+        if not following.opened:
+            text = f"server {server_of(following.origin.launch)!r} ended a stream of events that it had not confirmed"
+            raise ProtocolViolation(text, server=server_of(following.origin.launch), outcome="completed")
+
+    async def _poll(self, following: _Following) -> None:
+        """Poll for ever. Raises what a call raises. A checkpoint."""
+        origin, told = following.origin, following.told
+        while True:
+            try:
+                result = await self._router.ask(self._call(following, POLL, origin.timeout_s, maxEvents=MAX_POLLED))
+            except RemoteError as error:
+                raise self._shown(error, origin) from None
+            polled = await self._bench.finish(len(result.body) // _PARAMS_COST, _read_polled, origin, result.body)
+            every_s = min(SLOWEST_S, max(FASTEST_S, polled.next_poll_ms / 1000))
+            told.asked_every(round(every_s * 1000))
+            if not following.opened or polled.truncated:
+                before = following.cursor if following.cursor is not None and polled.events else polled.cursor
+                following.active(before, truncated=polled.truncated)
+            for event in polled.events:
+                told.event(event, following.cursor)
+            following.checked(polled.cursor)
+            await trio.sleep(0 if polled.has_more and polled.events else every_s)
+
+    def _call(
+        self,
+        following: _Following,
+        method: str,
+        deadline_s: float,
+        *,
+        exchange: _Stream | None = None,
+        lasts: bool = False,
+        **more: int,
+    ) -> CallServer:
+        origin = following.origin
+        params = {"name": origin.own, "arguments": msgspec.Raw(origin.arguments), "cursor": following.cursor, **more}
+        return CallServer(
+            server=origin.launch,
+            method=method,
+            members=encode(params)[1:-1],
+            name=origin.own,
+            exchange=exchange,
+            lasts=lasts,
+            deadline_s=deadline_s,
+            principal=LOCAL,
+        )
+
+    def _shown(self, error: RemoteError, origin: Origin) -> RemoteError:
+        """Return an error of a server as clients may see it."""
+        hide = self._launches.mask(origin.launch, LOCAL)
+        return RemoteError(mask_error(within_limits(error), hide).error, server_of(origin.launch))
+
+
+class _Following:
+    """How far a topic was followed: `opened` once it was confirmed, `cursor` that of the server."""
+
+    def __init__(self, origin: Origin, cursor: str | None, told: Told) -> None:
+        self.origin = origin
+        self.cursor = cursor
+        self.told = told
+        self.opened = False
+
+    def active(self, cursor: str | None, *, truncated: bool) -> None:
+        self.opened, self.cursor = True, cursor
+        self.told.active(cursor, truncated=truncated)
+
+    def event(self, occurrence: msgspec.Raw, cursor: str | None) -> None:
+        self.cursor = cursor
+        self.told.event(occurrence, cursor)
+
+    def checked(self, cursor: str | None) -> None:
+        self.cursor = cursor
+        self.told.checked(cursor)
+
+
+class _Stream:
+    """One `events/stream` of ours to a server; implements `Caller`. `end` gives it up."""
+
+    def __init__(self, following: _Following) -> None:
+        self._following = following
+        self.terminated: ErrorObject | None = None
+        self.end: Callable[[], None] = lambda: None
+
+    @property
+    def identity(self) -> ClientKey:
+        return LOCAL, f"{TOLD}{self._following.origin.id}"
+
+    def ask(self, question: Question) -> Reply[msgspec.Raw]:
+        """Nobody is there to be asked."""
+        reply: Reply[msgspec.Raw] = Reply()
+        reply.fail(CannotAsk(f"{question.method}: nobody can be asked on a stream of events"))
+        return reply
+
+    def visitor(self, question: Question | None = None) -> None:
+        del question
+
+    def note(self, note: Note) -> bool:
+        following, what = self._following, note.method.removeprefix(TOLD)
+        if len(note.params) > 2 * MAX_EVENT_BYTES:
+            following.told.error(ErrorObject(INTERNAL_ERROR, f"an event of over {MAX_EVENT_BYTES} bytes was dropped"))
+            return True
+        params = json.members(note.params)
+        cursor = json.read_or(json.STRING, params.get("cursor", b""), None)
+        match what:
+            case "active":
+                following.active(cursor, truncated=bytes(params.get("truncated", b"")) == b"true")
+            case "event" if following.opened:
+                occurrence = json.with_meta(note.params, META_SUBSCRIPTION, b"")
+                following.event(msgspec.Raw(occurrence), cursor)
+            case "heartbeat" if following.opened:
+                following.checked(cursor)
+            case "error":
+                following.told.error(_error_of(params))
+            case "terminated":
+                self.terminated = _error_of(params)
+                self.end()
+        return True
+
+
+def _error_of(params: json.Members) -> ErrorObject:
+    try:
+        return within_limits(RemoteError(jsonrpc.decode_error(params.get("error", json.NO_RAW)))).error
+    except ProtocolViolation:
+        return ErrorObject(INTERNAL_ERROR, "the server told of an error that cannot be read")
+
+
+def _read_polled(origin: Origin, body: msgspec.Raw) -> _Polled:
+    try:
+        return json.read(_polled, body)
+    except json.UnreadableJson as error:
+        server = server_of(origin.launch)
+        text = f"server {server!r} answered a poll for events with what is none: {error}"
+        raise ProtocolViolation(text, server=server, outcome="completed") from None

@@ -1,0 +1,240 @@
+"""What is kept of events: what a reader gets of it, over gaps, bounds, crashes and other lives of the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervisor.service.events import journal as journals
+from supervisor.service.events.journal import Journal, Kept, TopicLog
+from supervisor.service.events.limits import MAX_KEPT, MAX_KEPT_BYTES
+from supervisor.store import open_store
+from supervisor.store.events import occurrence_table
+from supervisor.store.events.occurrence_table import SavedOccurrence, SavedTopic
+
+STEPS = st.lists(st.sampled_from(["event", "event", "event", "gap"]), max_size=30)
+
+
+def kept(number: int, time: float = 0.0, size: int = 2) -> Kept:
+    return Kept(number, f"evt_{number}", time, b"x" * size)
+
+
+def log_of(steps: list[str]) -> TopicLog:
+    log = TopicLog()
+    for number, step in enumerate(steps, 1):
+        if step == "event":
+            log.add(kept(number))
+        else:
+            log.mark_gap(number)
+    return log
+
+
+def read_all(log: TopicLog, number: int, limit: int) -> list[int | str]:
+    """What a reader is told that begins behind a number: the numbers of events, and where something is missing."""
+    told: list[int | str] = []
+    for _ in range(200):
+        reading = log.after(number, limit)
+        told += ["truncated"] if reading.truncated else []
+        told += [each.number for each in reading.events]
+        assert len(reading.events) <= limit
+        number = reading.head
+        if not reading.more:
+            return told
+    raise AssertionError("a reader comes to no end")
+
+
+@given(STEPS, st.integers(0, 31), st.integers(1, 5))
+def test_a_reader_gets_each_event_once_and_is_told_once_of_what_is_missing_between_two(
+    steps: list[str], begin: int, limit: int
+) -> None:
+    expected: list[int | str] = []
+    for number, step in enumerate(steps, 1):
+        if number <= begin:
+            continue
+        if step == "event":
+            expected.append(number)
+        elif expected[-1:] != ["truncated"]:
+            expected.append("truncated")
+    assert read_all(log_of(steps), begin, limit) == expected
+
+
+def test_who_comes_from_before_all_that_is_kept_is_told_so() -> None:
+    log = log_of(["event"] * (MAX_KEPT + 5))
+    assert log.since == 5
+    first = log.after(0, 3)
+    assert ([each.number for each in first.events], first.truncated, first.more) == ([6, 7, 8], True, True)
+    assert not log.after(5, 3).truncated
+    assert not log.knows("evt_5")
+    assert log.knows("evt_6")
+
+
+def test_what_is_kept_of_a_topic_has_a_bound_in_bytes_and_the_newest_always_stays() -> None:
+    log = TopicLog()
+    for number in range(1, 20):
+        log.add(kept(number, size=MAX_KEPT_BYTES // 4))
+    assert [each.number for each in log.after(-1, 100).events] == [16, 17, 18, 19]
+    log.add(kept(20, size=MAX_KEPT_BYTES + 1))
+    assert [each.number for each in log.after(-1, 100).events] == [20]
+
+
+def test_nothing_from_before_a_moment_is_read_and_that_is_said() -> None:
+    log = TopicLog()
+    for number in range(1, 6):
+        log.add(kept(number, time=float(number)))
+    reading = log.after(1, 10, not_before=4.0)
+    assert ([each.number for each in reading.events], reading.truncated) == ([4, 5], True)
+    assert not log.after(3, 10, not_before=4.0).truncated
+    late = log.after(1, 10, not_before=9.0)
+    assert (late.events, late.truncated, late.head, late.more) == ([], True, 5, False)
+
+
+class Disk:
+    """Keeps what reaches it; `fails` while it takes nothing."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, tuple[str, SavedOccurrence]] = {}
+        self.topics: dict[str, SavedTopic] = {}
+        self.journal = ("", 0)
+        self.fails = False
+
+    def append_occurrences(self, topic: str, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool:
+        if not self.fails:
+            self.rows |= {row.number: (topic, row) for row in rows}
+            self.topics[topic] = followed
+        return not self.fails
+
+    def trim_occurrences(self) -> None: ...
+
+    async def load_topic(self, topic: str) -> tuple[SavedTopic, list[SavedOccurrence]] | None:
+        rows = [row for _, (of, row) in sorted(self.rows.items()) if of == topic]
+        return (self.topics[topic], rows) if topic in self.topics else None
+
+    async def load_journal(self) -> tuple[str, int]:
+        return self.journal
+
+    def save_journal(self, life: str, reserved: int) -> None:
+        self.journal = life, reserved
+
+
+async def begun(disk: Disk, now: float = 1000.0) -> Journal:
+    journal = Journal(lambda: now, disk)
+    await journal.begin()
+    return journal
+
+
+def add(journal: Journal, log: TopicLog, name: str, cursor: str | None = "c") -> None:
+    journal.add(log, name, 0.0, b"{}", cursor)
+
+
+async def test_what_was_kept_is_there_in_the_next_life_and_new_numbers_are_behind_all_old_ones() -> None:
+    disk = Disk()
+    first = await begun(disk)
+    log = await first.open("t")
+    first.mark_gap(log, "0")
+    add(first, log, "a", "1")
+    add(first, log, "b", "2")
+    second = await begun(disk, now=0.0)  # the clock was set back
+    again = await second.open("t")
+    assert (second.life, again.cursor, again.head, again.knows("b")) == (first.life, "2", log.head, True)
+    add(second, again, "b", "2")  # its source tells it once more
+    add(second, again, "c", "3")
+    assert [each.event_id for each in again.after(log.head - 2, 10).events] == ["a", "b", "c"]
+    assert again.head > log.head + journals.RESERVED / 2
+
+
+async def test_a_cursor_of_another_journal_is_none_of_this_one() -> None:
+    assert (await begun(Disk())).life != (await begun(Disk())).life
+
+
+async def test_what_the_disk_did_not_take_is_a_gap_in_the_next_life() -> None:
+    disk = Disk()
+    first = await begun(disk)
+    log = await first.open("t")
+    add(first, log, "a", "1")
+    disk.fails = True
+    add(first, log, "b", "2")
+    disk.fails = False
+    add(first, log, "c", "3")
+    assert [each.event_id for each in log.after(log.since, 10).events] == ["a", "b", "c"]  # here nothing is missing
+    again = await (await begun(disk)).open("t")
+    one = again.after(again.since, 10)
+    assert ([each.event_id for each in one.events], one.truncated, one.more) == (["a"], False, True)
+    other = again.after(one.head, 10)
+    assert ([each.event_id for each in other.events], other.truncated) == (["c"], True)
+
+
+async def test_how_far_a_source_was_followed_is_not_said_without_what_it_told() -> None:
+    disk = Disk()
+    first = await begun(disk)
+    log = await first.open("t")
+    add(first, log, "a", "1")
+    disk.fails = True
+    add(first, log, "b", "2")
+    assert (await (await begun(disk)).open("t")).cursor == "1"  # it tells the second once more
+
+
+async def test_a_cursor_too_long_to_be_kept_is_none() -> None:
+    journal = await begun(Disk())
+    log = await journal.open("t")
+    journal.note_cursor(log, "x" * 100_000)
+    assert log.cursor is None
+
+
+async def test_memory_has_a_bound_over_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "MAX_ALL_BYTES", 400)
+    journal = await begun(Disk())
+    large, small = await journal.open("large"), await journal.open("small")
+    for number in range(400):
+        journal.add(large, str(number), 0.0, b"x" * 10, "c")
+        if not number % 20:
+            journal.add(small, str(number), 0.0, b"y", "c")
+    assert large.bytes <= 400 + 10 * journals.SUMMED_EVERY
+    assert len(small.after(-1, 1000).events) == 20
+
+
+async def test_logs_that_nobody_follows_give_way_and_come_back_from_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "MAX_LOGS", 2)
+    journal = await begun(Disk())
+    followed, idle = await journal.open("followed"), await journal.open("idle")
+    followed.followed = True
+    add(journal, idle, "a")
+    for number in range(5):
+        await journal.open(str(number))
+    assert await journal.open("followed") is followed
+    again = await journal.open("idle")
+    assert again is not idle
+    assert again.knows("a")
+
+
+async def test_the_store_keeps_it_within_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(occurrence_table, "MAX_ROWS", 3)
+    now = 1000.0
+    async with open_store(tmp_path / "store.sqlite3", clock=lambda: now) as store:
+        journal = Journal(lambda: now, store)
+        await journal.begin()
+        log, quiet = await journal.open("t"), await journal.open("q")
+        add(journal, quiet, "quiet", "7")
+        for number in range(5):
+            add(journal, log, str(number), str(number))
+        store.trim_occurrences()
+        again = Journal(lambda: now, store)
+        await again.begin()
+        assert again.life == journal.life
+        read = await again.open("t")
+        assert [each.event_id for each in read.after(read.since, 10).events] == ["2", "3", "4"]
+        assert (read.cursor, read.since) == ("4", log.head - 3)
+        assert read.after(log.head - 4, 10).truncated
+        before = await again.open("q")
+        assert (before.cursor, before.since, before.after(before.since, 9).events) == ("7", quiet.head, [])
+        monkeypatch.setattr(occurrence_table, "MAX_BYTES", 3)
+        store.trim_occurrences()
+        last = await Journal(lambda: now, store).open("t")
+        assert [each.event_id for each in last.after(last.since, 10).events] == ["4"]
+        now += occurrence_table.KEPT_S + 1
+        store.trim_occurrences()
+        none = await Journal(lambda: now, store).open("t")
+        assert (none.after(none.since, 10).events, none.cursor, none.since) == ([], "4", log.head)
