@@ -44,6 +44,8 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
     _on_abandon: Callable[[], None] | None = None
     abandoned_for: str = ""
     """The reason that somebody gave for abandoning it."""
+    queued: bool = False
+    """Whether what it answers waits in a queue of its actor, which has done nothing about it yet, for certain."""
     _on_settled: tuple[Callable[[], None], ...] = ()
 
     @property

@@ -43,7 +43,7 @@ class RequestDrain:
         self.service = service
         self._mark = mark
         self.closing = closing
-        self._in_flight: set[trio.CancelScope] = set()
+        self._in_flight: dict[trio.CancelScope, Exchange] = {}
         self._ended: set[trio.CancelScope] = set()
         self._performed = trio.lowlevel.ParkingLot()
 
@@ -59,16 +59,22 @@ class RequestDrain:
             await self._performed.park()
 
     def end(self) -> None:
-        """Cancel what still runs; each request is to be answered with its `last_answer`."""
-        self._ended |= self._in_flight
-        for scope in self._in_flight:
-            scope.cancel()
+        """Cancel what still runs; each request is to be answered with its `last_answer`.
+
+        One for several calls ends by itself with what is known of each of them.
+        """
+        for scope, exchange in self._in_flight.items():
+            if exchange.calls is not None:
+                exchange.calls.cancel()
+            else:
+                self._ended.add(scope)
+                scope.cancel()
 
     async def answer(self, scope: trio.CancelScope, exchange: Exchange) -> Answer:
         """Perform one request in `scope`, which its caller has entered; if that is cancelled, ask for `last_answer`."""
         if self.closing.is_set():
             return failure(exchange.id, ShuttingDown())
-        self._in_flight.add(scope)
+        self._in_flight[scope] = exchange
         if self._tracer is not None:
             exchange.trace = begin_trace(self._tracer, exchange)
         began, told = perf_counter(), _CANCELLED
@@ -76,7 +82,7 @@ class RequestDrain:
             told = await answer(self.service, exchange, self._mark)
             return told
         finally:
-            self._in_flight.discard(scope)
+            del self._in_flight[scope]
             if not self._in_flight:
                 self._performed.unpark_all()
             seconds, error = perf_counter() - began, told.error or (TOOL_ERROR if exchange.failed else "")

@@ -128,6 +128,36 @@ async def test_a_call_in_flight_may_still_end(tmp_path: Path) -> None:
             assert await daemon.ended(EXIT_S) == 0
 
 
+async def test_of_several_calls_of_a_request_each_has_what_is_known_of_it_when_the_time_is_over(tmp_path: Path) -> None:
+    async with monitor() as lives:
+        servers = {
+            "growing": stand_in("growing", lives.address),
+            "single": stand_in("growing", lives.address, max_in_flight=1),
+        }
+        with running(tmp_path, servers, drain_s=0.5) as daemon:
+            await daemon.ready()
+            answers = []
+
+            async def call() -> None:
+                paths = ["growing:echo", "single:hang", "single:echo"]
+                calls = [{"tool_path": path, "arguments": {"text": path}} for path in paths]
+                answers.append(
+                    await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": {"calls": calls}})
+                )
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(call)
+                await lives.pulses("hanging")
+                daemon.process.send_signal(signal.SIGTERM)
+            done, hanging, waiting = answers[0]["result"]["structuredContent"]["results"]
+            assert done["text"] == "growing:echo"
+            assert [each["structuredContent"]["error"]["outcome"] for each in (hanging, waiting)] == [
+                "unknown",
+                "not_sent",
+            ]
+            assert await daemon.ended(EXIT_S) == 0
+
+
 @pytest.mark.case("D02")
 async def test_a_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
     async with monitor() as lives:

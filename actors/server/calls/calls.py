@@ -152,6 +152,7 @@ class Calls:
             self._queue.take(number)
             if wanted:
                 call.sent_at, call.waited_s, call.mark = now, now - call.began, mark
+                call.reply.queued = False
                 self._in_flight[number] = call
                 if (moment := self.turns.next_moment(call)) is not None:
                     call.word_by = moment

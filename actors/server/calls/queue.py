@@ -21,6 +21,7 @@ class CallQueue:
     def add(self, call: Call) -> None:
         self.calls[call.number] = call
         self.size += call.size
+        call.reply.queued = True
 
     def add_again(self, calls: Iterable[Call]) -> None:
         """Take calls back of which nothing was done; each waits in its old place."""

@@ -115,7 +115,12 @@ class RoundTrips:
                 resumes = bool(input_required.state_of(retry))
                 message = msgspec.structs.replace(message, retry=retry.members(), resumes=resumes)
             return await self._begin(exchange, message, by_result=by_result)
-        result = await self._router.ask(message)
+        reply = self._router.request(message)
+        try:
+            result = await reply.wait()
+        except trio.Cancelled:
+            exchange.forwarded = _may_have_been_sent(message, reply)
+            raise
         return await self._complete_by_requests(exchange, message, result) if result.era == "modern" else result
 
     async def _take_parked(
@@ -205,6 +210,7 @@ class RoundTrips:
                 except CannotAsk:
                     rounds.close()
         except (trio.Cancelled, TooManyCalls) as ended:
+            exchange.forwarded = _may_have_been_sent(message, reply)
             reply.abandon(given_reason(ended) if isinstance(ended, trio.Cancelled) else "")
             rounds.close()
             raise
@@ -281,6 +287,11 @@ class RoundTrips:
             raise ProtocolViolation(text, server=server, outcome="unknown")
         text = f"server {server!r} asked for input, and had no result in {rules.max_s:.0f} s"
         raise CallTimedOut(text, server=server, outcome="unknown")
+
+
+def _may_have_been_sent(message: CallServer, reply: Reply[Result]) -> bool:
+    """Say whether a server may know of a request that is given up: of the one before it, where it is made again."""
+    return bool(message.retry) or not reply.queued
 
 
 def _question(request: InputRequest) -> Question:

@@ -2,7 +2,8 @@
 
 - Each has an exchange of its own: what it is asked, its trace, its record, and whether it failed are its own. The voice
   to the client, and its session, are those of the request.
-- One that fails ends none of the others; what becomes of it is its result. Cancelling the request cancels all.
+- One that fails ends none of the others; what becomes of it is its result. Cancelling the request cancels all. Where
+  the daemon ends, those that have not ended do, and the result tells of each what is known.
 - One that asks its client something by what it is answered is parked, and the others go on. A model goes on with it in
   a request of its own; a modern client is asked itself then.
 - Their results share a budget of tokens, and their progress one token.
@@ -19,7 +20,7 @@ import msgspec
 import trio
 
 from actors.codes import INTERNAL_ERROR
-from actors.errors import InvalidArguments, MalformedRequest, Starved, SupervisorError
+from actors.errors import InvalidArguments, MalformedRequest, ShuttingDown, Starved, SupervisorError
 from actors.errors import Outcome as ErrorOutcome
 from actors.kit import is_want
 from actors.messages import Note
@@ -105,16 +106,23 @@ async def side_by_side(
         part, share = _part(exchange, place, progress), BudgetShare(budget, place)
         try:
             outcomes[place] = await _outcome(part, wanted, lambda: make(part, wanted, share), told, failed)
+        except trio.Cancelled:
+            outcomes[place] = Outcome(
+                path=_path(wanted), body=failed(_cut_off(forwarded=part.forwarded, idempotent=part.idempotent))
+            )
+            raise
         finally:
             share.leave()
             exchange.forwarded |= part.forwarded
             part.end()
 
     async with trio.open_nursery() as nursery:
+        exchange.calls = nursery.cancel_scope
         for place, wanted in enumerate(asked.calls):
             nursery.start_soon(perform, place, wanted)
             await trio.lowlevel.checkpoint()  # so each has begun before the next: one server gets them in their order
-    made = [outcomes[place] for place in range(len(asked.calls))]
+    never = failed(_cut_off(forwarded=False)) if len(outcomes) < len(asked.calls) else b""
+    made = [outcomes.get(place, Outcome(path=_path(wanted), body=never)) for place, wanted in enumerate(asked.calls)]
     parts = [await bench.finish(len(each.body) // JOINED_COST, part_of, each) for each in made]
     exchange.failed = has_failed(parts)
     size = sum(len(each.body) for each in made)
@@ -140,6 +148,17 @@ def _part(exchange: Exchange, place: int, progress: JointProgress) -> CallExchan
     )
 
 
+def _path(wanted: Execute) -> str:
+    return clean(f"{wanted.server}:{wanted.tool_path}" if wanted.server else wanted.tool_path)[:MAX_PATH_CHARS]
+
+
+def _cut_off(*, forwarded: bool, idempotent: bool = False) -> ShuttingDown:
+    """Return the error of a call that the end of the daemon has cut off."""
+    if not forwarded:
+        return ShuttingDown("the daemon ended before this was sent to a server")
+    return ShuttingDown("the daemon ended before this call did", outcome="unknown", idempotent=idempotent)
+
+
 async def _outcome(
     part: CallExchange,
     wanted: Execute,
@@ -148,7 +167,7 @@ async def _outcome(
     failed: Failed,
 ) -> Outcome:
     """Return what becomes of one call."""
-    path = clean(f"{wanted.server}:{wanted.tool_path}" if wanted.server else wanted.tool_path)[:MAX_PATH_CHARS]
+    path = _path(wanted)
     try:
         return Outcome(path=path, body=await make())
     except AskedByResult as asked:

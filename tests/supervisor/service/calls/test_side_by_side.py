@@ -27,6 +27,7 @@ from supervisor.fleet.lives import HeldElsewhere
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
+from supervisor.service.drain import RequestDrain
 from supervisor.service.port import answer
 from supervisor.service.results.long_text import tokens_of
 from supervisor.usage.records import CallArguments, CallRecord
@@ -36,7 +37,7 @@ from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.published import Served, served
 
-TOOLS = [*map(tool, ("echo", "sleep", "fail", "refuse", "ask", "progress", "crash"))]
+TOOLS = [*map(tool, ("echo", "sleep", "hang", "fail", "refuse", "ask", "progress", "crash"))]
 ABLE = msgspec.Raw(b'{"elicitation":{}}')
 LEGACY = Client(version="2025-11-25")
 MODERN = Client(era="modern", version="2026-07-28", capabilities=ABLE)
@@ -79,7 +80,7 @@ def call(name: str, arguments: Any, **beside: Any) -> Any:
 
 
 @asynccontextmanager
-async def rig(ask: Ask = "clients", annotations: Any = None, **entry: Any) -> AsyncIterator[Rig]:
+async def rig(ask: Ask = "clients", annotations: Any = None, at_a_time: int = 64, **entry: Any) -> AsyncIterator[Rig]:
     tools = TOOLS if annotations is None else [{**each, "annotations": annotations} for each in TOOLS]
     server, records = FakeServer(tools=tools), list[CallRecord]()
     if isinstance(clock := trio.lowlevel.current_clock(), MockClock):
@@ -88,7 +89,7 @@ async def rig(ask: Ask = "clients", annotations: Any = None, **entry: Any) -> As
     def used(record: CallRecord, given: CallArguments | None = None) -> None:
         records.append(record)
 
-    start = ServerSettings(terms=Terms(capabilities=OF_CLIENTS))
+    start = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), max_in_flight=at_a_time)
     async with served({"s": server}, start=start, used=used) as running:
         running.gateway.parts.deployment.set(
             deployment(ServerConfig(name="s", command="x", ask=ask, **entry), first_discovery_wait_s=0.0).value
@@ -207,6 +208,34 @@ async def test_cancelling_the_request_cancels_all(autojump_clock: MockClock) -> 
         cancelled = [each for each in here.server.messages if each.get("method") == "notifications/cancelled"]
         assert len(cancelled) == 2
         assert sorted(record.outcome for record in here.records) == ["cancelled", "cancelled", "ok"]
+
+
+@pytest.mark.parametrize(("ask", "client"), [("clients", LEGACY), ("everyone", LEGACY), ("everyone", MODERN)])
+async def test_where_the_daemon_ends_each_call_has_what_is_known_of_it(
+    autojump_clock: MockClock, ask: Ask, client: Client
+) -> None:
+    told: list[Any] = []
+
+    async def make(drain: RequestDrain) -> None:
+        made = {"calls": [call("echo", {"n": 1}), call("hang", {}), call("echo", {"n": 2})]}
+        params = json.dumps({"name": "execute_mcp_tool", "arguments": made}).encode()
+        with trio.CancelScope() as scope:
+            told.append(json.loads((await drain.answer(scope, exchange(client, "tools/call", params))).body)["result"])
+
+    async with rig(ask, at_a_time=1) as here, trio.open_nursery() as nursery:
+        drain = RequestDrain(here.running.gateway, trio.Event())
+        nursery.start_soon(make, drain)
+        while not here.running.actors["s"].status().waiting:
+            await trio.sleep(0.1)
+            await wait_all_tasks_blocked()
+        drain.end()
+    assert here.called == ["echo", "hang"]
+    done, hanging, waiting = entries(told[0])
+    assert done["structuredContent"] == {"n": 1}
+    errors = [each["structuredContent"]["error"] for each in (hanging, waiting)]
+    assert [each["type"] for each in errors] == ["shutdown", "shutdown"]
+    assert [each["outcome"] for each in errors] == ["unknown", "not_sent"]
+    assert "isError" not in told[0]
 
 
 async def test_nothing_is_called_if_one_of_them_cannot_be_read(autojump_clock: MockClock) -> None:
