@@ -37,10 +37,11 @@ _SPAN = re.compile(r"([1-9][0-9]{0,5})([mhdy])")
 _SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 
 
-def _address(_: click.Context, __: click.Parameter, url: str) -> str:
+def _address(_: click.Context, __: click.Parameter, url: str | None) -> str | None:
     """Return the address as it was given. Raises `BadParameter` for what is none."""
     try:
-        read_address(url)
+        if url is not None:
+            read_address(url)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     return url
@@ -53,6 +54,13 @@ url_option = click.option(
     metavar="URL",
     callback=_address,
     help="Address of the daemon, with or without /mcp; also MCPVISOR_URL.",
+)
+url_besides_option = click.option(
+    "--url",
+    envvar="MCPVISOR_URL",
+    metavar="URL",
+    callback=_address,
+    help="Address of the daemon, if not that of the configuration; also MCPVISOR_URL.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 

@@ -10,7 +10,15 @@ import click
 import trio
 from rich.text import Text
 
-from supervisor.commands.common import console, json_option, plain, print_json, print_table, table
+from supervisor.commands.common import (
+    console,
+    json_option,
+    plain,
+    print_json,
+    print_table,
+    table,
+    url_besides_option,
+)
 from supervisor.commands.diagnosis.checks import Verdict, diagnose
 from supervisor.commands.diagnosis.gathering import gather
 from supervisor.commands.outcomes import CommandFailed
@@ -21,9 +29,10 @@ STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
 
 @click.command()
 @config_option
+@url_besides_option
 @click.option("--network", is_flag=True, help="Also look up the names of remote servers.")
 @json_option
-def doctor(config: Path | None, *, network: bool, as_json: bool) -> None:
+def doctor(config: Path | None, *, url: str | None, network: bool, as_json: bool) -> None:
     """Check what the daemon needs of this machine.
 
     It looks at the configuration, the data directory with its database and disk, the programs of the servers, the
@@ -33,7 +42,7 @@ def doctor(config: Path | None, *, network: bool, as_json: bool) -> None:
 
     Exit 1 if something is wrong. A warning is no reason not to start.
     """
-    verdicts = diagnose(trio.run(partial(gather, config, dict(os.environ), network=network)))
+    verdicts = diagnose(trio.run(partial(gather, config, dict(os.environ), url or "", network=network)))
     wrong = sum(verdict.status == "wrong" for _, verdict in verdicts)
     if as_json:
         rows = [{"check": name, "status": each.status, "seen": each.seen, "todo": each.todo} for name, each in verdicts]

@@ -163,6 +163,10 @@ def _sandbox(facts: Facts) -> Iterator[Verdict]:
 
 def _port(facts: Facts) -> Iterator[Verdict]:
     port = facts.port
+    if port.absent:
+        yield Verdict(
+            "warning", f"no daemon answers at {port.absent}", "start it, or give another --url or MCPVISOR_URL"
+        )
     for seen, todo in port.troubles:
         yield Verdict("wrong", seen, todo)
     if port.daemon and port.daemon != facts.version:

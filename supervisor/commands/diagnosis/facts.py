@@ -64,9 +64,13 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PortFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The address to listen on. `daemon`: the version of the daemon there; `troubles`: why nobody can listen."""
+    """The address to listen on. `daemon`: the version of the daemon there; `troubles`: why nobody can listen.
+
+    `absent`: the address that was given for the daemon, where none answers.
+    """
 
     listen: str = ""
+    absent: str = ""
     daemon: str = ""
     troubles: tuple[Trouble, ...] = ()
 

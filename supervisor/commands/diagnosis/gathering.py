@@ -41,6 +41,7 @@ from supervisor.commands.run import check_exposure, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, Settings, load
 from supervisor.config.entries.remarks import lines
 from supervisor.config.syntax.address import base_url
+from supervisor.daemon_client.client import base_url as daemon_base
 from supervisor.daemon_client.client import connect
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 from supervisor.host.datadir import DATABASE, LOCK_NAME, MAX_PID_BYTES
@@ -57,17 +58,20 @@ LOOKED_FOR = ("npx", "uvx", "python3")
 PROXY_SCHEMES = ("http", "https", "all")
 
 
-async def gather(config: Path | None, environ: Mapping[str, str], *, network: bool) -> Facts:
-    """Return the facts for the configuration that `run` would read; `network`: look names of remote servers up."""
+async def gather(config: Path | None, environ: Mapping[str, str], url: str = "", *, network: bool) -> Facts:
+    """Return the facts for the configuration that `run` would read; `network`: look names of remote servers up.
+
+    `url`: where the daemon is, if that is not the address of the configuration.
+    """
     configuration, unusable = _load(config, environ)
-    running = await _file_of_daemon(configuration.settings)
+    running = await _file_of_daemon(_daemon_at(url, configuration.settings))
     if config is None and unusable and running:  # there is no file where `run` would look, and none is needed
         configuration, unusable = _load(Path(running), environ)
     servers = [server for server in configuration.servers if not server.disabled]
     local = [server for server in servers if server.kind == "stdio"]
     remotes = [_remote(server, environ) for server in servers if server.kind != "stdio"]
     data = data_facts(configuration.settings, environ)
-    port = await _port(configuration.settings)
+    port = await _port(url, configuration.settings)
     daemons_path = _path_of_daemon(Path(data.path)) if port.daemon else ""
     around = {**environ, **({"PATH": daemons_path} if daemons_path else {})}
     newest, newest_file = newest_of([configuration.path, Path(data.path) / DATABASE, Path(supervisor.__file__)])
@@ -226,34 +230,39 @@ async def _sandbox(servers: tuple[str, ...]) -> SandboxFacts:
 # Network --------------------------------------------------------------------------------------------------------------
 
 
-async def _file_of_daemon(settings: Settings) -> str:
-    """Return the configuration file of the daemon at this address; empty if none answers, or not to us."""
+def _daemon_at(url: str, settings: Settings) -> str:
+    """Return the address at which to look for a daemon; empty if there is none."""
     host, port = settings.address
-    if port:
+    return daemon_base(url) if url else base_url(host, port) if port else ""
+
+
+async def _file_of_daemon(at: str) -> str:
+    """Return the configuration file of the daemon at an address; empty if none answers, or not to us."""
+    if at:
         with trio.move_on_after(DAEMON_TIMEOUT_S):
             try:
-                async with connect(base_url(host, port)) as daemon:
+                async with connect(at) as daemon:
                     return absolute((await daemon.configuration()).path)
             except (DaemonUnreachable, RequestRefused):
                 pass
     return ""
 
 
-async def _port(settings: Settings) -> PortFacts:
+async def _port(url: str, settings: Settings) -> PortFacts:
     try:
         check_exposure(settings)
     except ConfigError as error:
         return PortFacts(listen=settings.listen, troubles=((error.message, error.hint),))
-    host, port = settings.address
-    if port:
+    if at := _daemon_at(url, settings):
         with trio.move_on_after(DAEMON_TIMEOUT_S):
             try:
-                async with connect(base_url(host, port)) as daemon:
+                async with connect(at) as daemon:
                     page = await daemon.page("/api/status", needs="version")
-                return PortFacts(listen=settings.listen, daemon=str(page["version"]))
+                return PortFacts(listen=urlsplit(at).netloc if url else settings.listen, daemon=str(page["version"]))
             except (DaemonUnreachable, RequestRefused):
                 pass
-    return PortFacts(listen=settings.listen, troubles=await trio.to_thread.run_sync(_troubles_of, settings))
+    troubles = await trio.to_thread.run_sync(_troubles_of, settings)
+    return PortFacts(listen=settings.listen, absent=at if url else "", troubles=troubles)
 
 
 def _troubles_of(settings: Settings) -> tuple[tuple[str, str], ...]:

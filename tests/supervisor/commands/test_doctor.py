@@ -245,6 +245,21 @@ async def test_our_own_daemon_is_known_by_its_version(
         assert (status, seen) == ("warning", f"the daemon at {listen} is of version {VERSION}")
 
 
+async def test_the_daemon_is_where_the_variable_of_all_commands_says(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "daemon").mkdir()
+    machine.configure({}, listen="127.0.0.1:0")
+    async with running_daemon(tmp_path / "daemon", {"supervisor": {"listen": "127.0.0.1:0"}}) as daemon:
+        monkeypatch.setenv("MCPVISOR_URL", f"{daemon.url}/mcp")
+        listen = daemon.url.removeprefix("http://")
+        assert await trio.to_thread.run_sync(machine.said, "address") == [("ok", f"our daemon listens on {listen}", "")]
+        ((_, seen, _), *_) = await trio.to_thread.run_sync(machine.said, "configuration")
+        assert seen == f"the daemon that runs has another file: {tmp_path / 'daemon' / 'mcp.json'}"
+    (absent, _) = await trio.to_thread.run_sync(machine.said, "address")
+    assert absent[:2] == ("warning", f"no daemon answers at {daemon.url}")
+
+
 async def test_the_file_of_a_running_daemon_is_looked_at_where_there_is_no_other(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
