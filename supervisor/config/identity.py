@@ -5,18 +5,20 @@ A fault of it is one of the whole file: with less in it, or more, people would s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from actors.catalogue.tool_rules import ToolRules
 from supervisor.config.given import VALUES, Expand, GivenReader
 from supervisor.config.syntax.address import is_loopback
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import hint_of, is_comment, name_fault, suggest_name
 from supervisor.config.syntax.limits import is_address
 from supervisor.config.syntax.values import Problem, Remark, read_members
+from supervisor.config.tool_paths import unfitting
 from supervisor.identity.issuers import ALGORITHMS, Introspection, Issuer
 from supervisor.identity.people import People, Team, User
 
@@ -106,8 +108,13 @@ def _read_named(kind: str, named: dict[str, Any], expand: Expand, problem: Probl
     return read
 
 
-def identity_remarks(identity: People, servers: Collection[str]) -> Iterator[Remark]:
-    """Yield which names of users and servers mean nobody; `servers` are all there are."""
+def identity_remarks(identity: People, servers: Mapping[str, ToolRules]) -> Iterator[Remark]:
+    """Yield which names of users, servers and tools mean nobody; `servers` are all there are."""
     known = {"user": identity.users, "server": servers}
     for place, name, kind in identity.faults(servers):
         yield (IDENTITY, *place), f"there is no {kind} {name!r}", hint_of(name, known[kind], "")
+    for kind, named in (("users", identity.users), ("teams", identity.teams)):
+        for name, owner in named.items():
+            for at, pattern in enumerate(() if isinstance(owner.confirm, str) else owner.confirm):
+                if ":" in pattern and (fault := unfitting(pattern, servers, own=True)) is not None:
+                    yield (IDENTITY, kind, name, CONFIRM, at), *fault

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.command_line import command
 from actors.errors import ConfigError
 from actors.kit.paths import absolute
@@ -172,7 +173,8 @@ def parse(
     servers = _distinct(_with_slugs(read, top, findings), findings)
     if not servers and not findings.problems:
         findings.note((), "there are no servers", 'add them to "mcpServers"')
-    there = {server.path_name for server in servers} | {each.server for each in findings.problems if each.server}
+    there: dict[str, ToolRules] = {each.server: NO_RULES for each in findings.problems if each.server}
+    there |= {server.path_name: server.tool_rules for server in servers}
     for below, message, hint in (
         *profile_remarks(settings.profiles, there),
         *identity_remarks(settings.identity, there),

@@ -5,13 +5,14 @@ A wrong profile is a problem of the whole file: with less in it, or more, client
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from actors.catalogue.profiles import ViewProfile
-from actors.catalogue.tool_rules import fits
+from actors.catalogue.tool_rules import ToolRules, fits
 from supervisor.config.syntax.keys import hint_of, name_fault, suggest_name
 from supervisor.config.syntax.values import Problem, Remark, read_members
+from supervisor.config.tool_paths import unfitting
 
 PROFILES = "profiles"
 _WITH_PATHS = ("tools", "deny")
@@ -40,11 +41,13 @@ def _read(name: str, written: Mapping[str, Any], problem: Problem) -> dict[str, 
     return own
 
 
-def profile_remarks(profiles: Mapping[str, ViewProfile], servers: Collection[str]) -> Iterator[Remark]:
-    """Yield which patterns of profiles fit none of these servers, all there are."""
+def profile_remarks(profiles: Mapping[str, ViewProfile], servers: Mapping[str, ToolRules]) -> Iterator[Remark]:
+    """Yield which patterns of profiles fit none of these servers, all there are, or no tool of them."""
     for name, profile in profiles.items():
         for key in ("servers", *_WITH_PATHS):
             for at, pattern in enumerate(getattr(profile, key) or ()):
                 server = pattern.partition(":")[0] if key in _WITH_PATHS else pattern
                 if not any(fits(each, (server,)) for each in servers):
                     yield (PROFILES, name, key, at), "no server is called so", hint_of(server, servers, "")
+                elif ":" in pattern and (fault := unfitting(pattern, servers, own=False)) is not None:
+                    yield (PROFILES, name, key, at), *fault

@@ -57,6 +57,9 @@ def _configuration(facts: Facts) -> Iterator[Verdict]:
         yield Verdict("wrong", problem, "the daemon goes on without this server until it is mended")
     if facts.notes:
         yield Verdict("warning", f"{_count(facts.notes, 'note')} on the configuration", command("check", facts.file))
+    if facts.missing:
+        todo = "mcpvisor tools shows which there are; a name that fits none keeps nobody from anything"
+        yield Verdict("warning", f"profiles or people name tools that there are not: {_some(facts.missing)}", todo)
     if not facts.problems:
         whose = ", of the daemon that runs" if facts.running == absolute(facts.file) else ""
         yield Verdict("ok", f"{facts.file}{whose}: {_count(facts.servers, 'server')}")

@@ -88,6 +88,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `plugins` are installed, by name with the version; `loaded` are those that the configuration names.
     `running`: the file that a daemon at the address has, empty if none answers.
+    `missing`: of the tools that profiles and people name, those that the daemon with this file does not know.
     `unusable`: why there is no configuration; `problems`: why entries are left out; `notes`: how many there are.
     `descriptors`: how many there may be; `enough`: how many let all servers run at once. `newest`: the last change of
     the file that was changed last. `daemons_path`: the PATH that a running daemon gives to servers, if it is another
@@ -105,6 +106,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     loaded: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     notes: int = 0
+    missing: tuple[str, ...] = ()
     servers: int = 0
     data: DataFacts = DataFacts()
     programs: tuple[ProgramFacts, ...] = ()

@@ -41,6 +41,7 @@ from supervisor.commands.run import check_exposure, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, Settings, load
 from supervisor.config.entries.remarks import lines
 from supervisor.config.syntax.address import base_url
+from supervisor.config.tool_paths import named_tools
 from supervisor.daemon_client.client import base_url as daemon_base
 from supervisor.daemon_client.client import connect
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
@@ -52,6 +53,8 @@ from supervisor.plugins.loading import versions
 PROGRAM_TIMEOUT_S = 5.0
 DAEMON_TIMEOUT_S = 3.0
 LOOKUP_TIMEOUT_S = 5.0
+MAX_NAMED, NAMED_AT_ONCE = 200, 10
+"""So many of the tools that profiles and people name are looked for, and so many with one request."""
 SAID_CHARS = 2000
 LOOKED_FOR = ("npx", "uvx", "python3")
 """Programs that published servers are started with most."""
@@ -74,6 +77,8 @@ async def gather(config: Path | None, environ: Mapping[str, str], url: str = "",
     port = await _port(url, configuration.settings)
     daemons_path = _path_of_daemon(Path(data.path)) if port.daemon else ""
     around = {**environ, **({"PATH": daemons_path} if daemons_path else {})}
+    named = [*dict.fromkeys(named_tools(configuration.settings))][:MAX_NAMED]
+    ours = port.daemon and running == absolute(str(configuration.path))
     newest, newest_file = newest_of([configuration.path, Path(data.path) / DATABASE, Path(supervisor.__file__)])
     return Facts(
         version=VERSION,
@@ -86,6 +91,7 @@ async def gather(config: Path | None, environ: Mapping[str, str], url: str = "",
         loaded=tuple(configuration.settings.plugins),
         problems=tuple(str(problem) for problem in configuration.problems),
         notes=len(lines(configuration.notes)),
+        missing=await _missing(_daemon_at(url, configuration.settings), named) if ours else (),
         servers=len(servers),
         data=data,
         programs=await _programs(local, around),
@@ -246,6 +252,21 @@ async def _file_of_daemon(at: str) -> str:
             except (DaemonUnreachable, RequestRefused):
                 pass
     return ""
+
+
+async def _missing(at: str, named: list[str]) -> tuple[str, ...]:
+    """Return which of these tools the daemon at an address does not know, those that it has said."""
+    missing = list[str]()
+    with trio.move_on_after(DAEMON_TIMEOUT_S):
+        try:
+            async with connect(at) as daemon:
+                for first in range(0, len(named), NAMED_AT_ONCE):
+                    some = named[first : first + NAMED_AT_ONCE]
+                    rows = (await daemon.page("/api/preflight", {"tools": some}, needs="tools"))["tools"]
+                    missing += [str(row["asked"]) for row in rows if row["status"] == "missing"]
+        except (DaemonUnreachable, RequestRefused):
+            pass
+    return tuple(missing)
 
 
 async def _port(url: str, settings: Settings) -> PortFacts:

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from supervisor.cli import cli
 from supervisor.commands.diagnosis import gathering
 from supervisor.config import Settings
+from supervisor.demo.setting import configuration as demo
 from supervisor.demo.setting import running_daemon
 from supervisor.host.version import VERSION
 from supervisor.store import open_store
@@ -258,6 +259,23 @@ async def test_the_daemon_is_where_the_variable_of_all_commands_says(
         assert seen == f"the daemon that runs has another file: {tmp_path / 'daemon' / 'mcp.json'}"
     (absent, _) = await trio.to_thread.run_sync(machine.said, "address")
     assert absent[:2] == ("warning", f"no daemon answers at {daemon.url}")
+
+
+async def test_tools_that_a_profile_names_and_no_server_has_are_told_where_a_daemon_knows(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home := tmp_path / "daemon").mkdir()
+    document = demo()
+    document["mcpServers"] = {"notes": document["mcpServers"]["notes"]}
+    profile = {"tools": ["notes:list_notes", "notes:forget_it", "notes:*x"]}
+    document["supervisor"] |= {"profiles": {"work": profile}}
+    async with running_daemon(home, document) as daemon:
+        monkeypatch.setenv("MCPVISOR_URL", daemon.url)
+        machine.config = home / "mcp.json"
+        called = await trio.to_thread.run_sync(CliRunner().invoke, cli, ["call", "notes:list_notes"])
+        assert called.exit_code == 0
+        told = await trio.to_thread.run_sync(machine.said, "configuration")
+    assert told[0][:2] == ("warning", "profiles or people name tools that there are not: notes:forget_it")
 
 
 async def test_the_file_of_a_running_daemon_is_looked_at_where_there_is_no_other(

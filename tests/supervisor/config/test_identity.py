@@ -71,6 +71,16 @@ def test_a_name_that_means_nobody_is_told() -> None:
     ]
 
 
+def test_a_tool_that_somebody_has_to_confirm_has_the_name_of_its_server() -> None:
+    servers = {"s": {"command": "c", "tools": {"rename": {"wipe": "clean"}}}}
+    people = {"users": {"ana": {"confirm": ["s:clean", "s:wipe", "s:other"]}}, "teams": {"core": {"confirm": ["s:"]}}}
+    text = json.dumps({"mcpServers": servers, "supervisor": {"identity": people}}, indent=1)
+    assert [(note.key, note.hint) for note in parse(text, FILE, {}).notes] == [
+        ("supervisor.identity.users.ana.confirm[0]", 'write "wipe"'),
+        ("supervisor.identity.teams.core.confirm[0]", "write server:tool, or server:* for all"),
+    ]
+
+
 GOOD = "https://id.example"
 
 

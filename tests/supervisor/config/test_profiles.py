@@ -84,3 +84,18 @@ def test_a_pattern_that_fits_no_server_is_noted_with_the_nearest() -> None:
         ("supervisor.profiles.work.tools[0]", 11, 'did you mean "notes"?'),
         ("supervisor.profiles.work.deny[0]", 15, 'did you mean "notes"?'),
     ]
+
+
+def test_a_pattern_that_can_fit_no_tool_is_noted() -> None:
+    rules = {"deny": ["drop_*"], "rename": {"get": "fetch", "wipe": "clean"}}
+    servers = {"db": {"command": "c", "tools": rules}, "db2": {"command": "c"}}
+    tools = ["db:drop_all", "db:get", "db:fetch", "db:drop_*", "db*:get", "db:read", "db2:get"]
+    profiles = {"work": {"tools": tools, "deny": ["db2:", "db:wipe"]}}
+    text = json.dumps({"supervisor": {"profiles": profiles}, "mcpServers": servers}, indent=1)
+    notes = parse(text, Path("mcp.json"), {}).notes
+    assert [(note.key.removeprefix("supervisor.profiles.work."), note.message, note.hint) for note in notes] == [
+        ("tools[0]", "its server's entry hides this tool", "remove it, or change tools of the entry"),
+        ("tools[1]", "its server's entry gives this tool another name", 'write "fetch"'),
+        ("deny[0]", "names no tool, so it fits none", "write server:tool, or server:* for all"),
+        ("deny[1]", "its server's entry gives this tool another name", 'write "clean"'),
+    ]
