@@ -48,6 +48,16 @@ def is_file(path: str) -> bool:
     return not isinstance(mode, str) and stat.S_ISREG(mode)
 
 
+def leads_to(path: str) -> str:
+    """Return where a symbolic link leads in the end, empty for what is none."""
+    return os.path.realpath(path) if os.path.islink(path) else ""  # noqa: PTH114 - raises for no path
+
+
+def is_dangling(path: str) -> bool:
+    """Return whether a path is a symbolic link to nothing. Raises want of resources."""
+    return os.path.islink(path) and _mode(path) == _NOTHING  # noqa: PTH114 - raises for no path
+
+
 def names_in(directory: str) -> list[str]:
     """Return the names in a directory, none if it cannot be read. Raises want of resources."""
     try:

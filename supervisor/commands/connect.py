@@ -129,7 +129,7 @@ def connect(
         if dry_run:
             return
         gone = isinstance(change, FileReturn) and change.held is None
-        if not agrees(f"Remove {change.path}?" if gone else f"Write this to {change.path}?", yes=yes):
+        if not agrees(f"Remove {change.path}?" if gone else f"Write this to {change.place}?", yes=yes):
             raise CommandFailed("nothing was written")
         change.write()
         if entries is None:

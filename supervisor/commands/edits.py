@@ -13,6 +13,7 @@ import click
 import msgspec
 from rich.text import Text
 
+from actors.kit.paths import leads_to
 from actors.transport.redaction import HIDDEN
 from supervisor.clients.documents import Edit, describe_edits, edit
 from supervisor.commands.common import console, plain, say
@@ -40,6 +41,12 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     def after(self) -> str:
         """Return the new text. Raises `ConfigError` if the change cannot be made."""
         return edit(self.form, self.before or "", self.edits, str(self.path))
+
+    @property
+    def place(self) -> str:
+        """Which file is written: the path, and where it leads if it is a link."""
+        target = leads_to(str(self.path))
+        return f"{self.path} (a link to {target})" if target else str(self.path)
 
     def show(self) -> None:
         """Print the change as a unified diff without secrets. Raises `ConfigError` as `after` does."""

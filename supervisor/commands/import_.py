@@ -263,7 +263,7 @@ def _undo(target: Path, *, yes: bool, dry_run: bool) -> None:
         say("Nothing of the last import is left to undo.")
     if dry_run:
         return
-    if changes and not agrees(f"Write this to {' and '.join(str(change.path) for change in changes)}?", yes=yes):
+    if changes and not agrees(f"Write this to {' and '.join(change.place for change in changes)}?", yes=yes):
         raise CommandFailed("nothing was written")
     for change in changes:
         change.write()

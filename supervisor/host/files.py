@@ -1,6 +1,7 @@
 """Files that a person or another program writes as well: read whole, replaced at once or not at all. Blocks.
 
-- A link stays a link: what it leads to is replaced. Mode and owner stay; a new file is for its owner alone.
+- A link stays a link: what it leads to is replaced. Mode and owner stay; a new file is for its owner alone. Behind a
+  link to nothing one is made where a directory of the user's waits for it, as who keeps dotfiles elsewhere needs it.
 - What the file held before is kept beside it, in `NAME.mcpvisor.bak`, for its owner alone: it may hold secrets. Of a
   file that is somebody else's every copy is kept, as `NAME.mcpvisor.bak.2` and so on: one of them may be the only one
   of what they wrote. Of our own the last one is.
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from actors.errors import ConfigError
 from actors.kit import is_want
-from actors.kit.paths import is_file
+from actors.kit.paths import is_dangling, is_file
 
 BACKUP_SUFFIX = ".mcpvisor.bak"
 PRIVATE = 0o600
@@ -53,6 +54,7 @@ def replace_text(path: Path, before: str | None, after: str, *, keeps_all: bool 
     try:
         target = Path(os.path.realpath(path))
         if before is None:
+            _check_target(path, target)
             make_private(target.parent)
             write_atomically(target, after.encode())
             return None
@@ -137,6 +139,21 @@ def remove_file(path: Path, text: str) -> None:
         Path(os.path.realpath(path)).unlink()
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def _check_target(path: Path, target: Path) -> None:
+    """Raise `ConfigError` for a link to nothing, unless what it leads to can only be a file of this user's."""
+    if not any(is_dangling(str(each)) for each in (path, *path.parents)):
+        return
+    try:
+        owner = target.parent.stat().st_uid
+    except FileNotFoundError:
+        fault, hint = "in a directory that is not there", "make that directory, or remove the link"
+    else:
+        if owner == os.geteuid():
+            return
+        fault, hint = "in a directory of another user", "remove the link"
+    raise ConfigError(f"it is a link to {target}, {fault}; nothing was written", path=str(path), hint=hint)
 
 
 def _unwritable(path: Path, error: OSError) -> ConfigError:

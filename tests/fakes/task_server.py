@@ -60,6 +60,7 @@ class TaskServer:
     hasty: bool = False
     tells: bool = False
     fails: dict[str, Any] | None = None
+    done: dict[str, Any] = field(default_factory=lambda: DONE)
     ttl: int | None = 60_000
     poll: int | None = 500
     capabilities: dict[str, Any] | None = None
@@ -138,7 +139,7 @@ class TaskServer:
             if params["name"] == "later" and not wants:
                 return failed(-32021, "needs tasks", {"requiredCapabilities": {"extensions": {EXTENSION: {}}}})
         if not wants:
-            return DONE
+            return self.done
         self.made += 1
         job = self.jobs[f"own-{self.made}"] = Job(f"own-{self.made}", meta.get("progressToken"))
         nursery.start_soon(self._work, peer, job)
@@ -174,7 +175,7 @@ class TaskServer:
                 )
             await peer.write(line(method="notifications/tasks/status", params=self._state(job)))
             await trio.sleep(self.work_s)
-        job.result = DONE
+        job.result = self.done
         job.becomes("failed" if self.fails else "completed")
 
     async def _of(self, peer: MemoryPeer, job: Job, method: str, params: Any) -> dict[str, Any]:
@@ -215,7 +216,7 @@ class TaskServer:
             await job.changed.wait()
         if job.status == "cancelled":
             return failed(-32000, "it was cancelled")
-        return {"error": self.fails} if self.fails else {**DONE, "_meta": {RELATED: {"taskId": job.id}}}
+        return {"error": self.fails} if self.fails else {**self.done, "_meta": {RELATED: {"taskId": job.id}}}
 
 
 def failed(code: int, message: str, data: Any = None) -> dict[str, Any]:

@@ -98,10 +98,13 @@ _NEEDS_A_PATH = (
     f"'tool_path' must be a string such as 'github:create_issue', or {CALLS!r} a list of calls with 'tool_path' and "
     "'arguments'"
 )
+_ASTRAY = f"{{}} beside {CALLS!r}, but no 'tool_path': put it into each call that it is for; nothing was called"
+_OF_ONE_CALL = (PICK, KEY, ANSWERS, *SERVER_KEYS)
 _WHOLE = re.compile(r"[^\s:]+:[^\s:/]\S*")
 """A path with its server, and no address."""
 _exact = msgspec.json.Decoder(_Exact)
 _several = msgspec.json.Decoder(_Several)
+_as_written = msgspec.json.Decoder(float_hook=lambda number: msgspec.Raw(number.encode()))
 
 
 def asked_calls(arguments: msgspec.Raw) -> Asked:
@@ -116,7 +119,11 @@ def asked_calls(arguments: msgspec.Raw) -> Asked:
         return Asked((execute(arguments),))
     if len(listed) > MAX_CALLS:
         raise invalid(EXECUTE, f"{len(listed)} in {CALLS!r}, {MAX_CALLS} are the most", first)
-    if not listed or any(map(_says_something, first.values())):
+    beside = {key: value for key, value in first.items() if _says_something(value)}
+    astray = [key for key in _OF_ONE_CALL if key in beside]
+    if listed and astray and not _has_path(beside) and not _mentions_path(beside):
+        raise invalid(EXECUTE, _ASTRAY.format(" and ".join(map(repr, astray))), first)
+    if not listed or beside:
         listed = [msgspec.Raw(encode(first)), *listed]
     if len(listed) == 1:
         return Asked((execute(listed[0]),))
@@ -211,8 +218,10 @@ def _meaning(call: Execute) -> tuple[Any, ...]:
 
 
 def _canonical(raw: msgspec.Raw) -> bytes:
-    value = plain(raw)
-    return bytes(raw) if value is None else msgspec.json.encode(value, order="sorted")
+    """Return arguments in one way of writing JSON, numbers as they are: decimals that are one `float` are two calls."""
+    data = bytes(raw)
+    value = json.read_or(_as_written, data, None) if len(data) <= lenient_json.MAX_PLAIN_BYTES else None
+    return data if value is None else msgspec.json.encode(value, order="sorted")
 
 
 def execute(arguments: msgspec.Raw) -> Execute:

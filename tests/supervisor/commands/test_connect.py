@@ -170,6 +170,35 @@ def test_a_link_stays_one(home: Path) -> None:
     assert target.read_text() == CURSOR.text
 
 
+def test_a_link_to_nothing_is_filled_where_its_directory_is_and_said_where_not(home: Path) -> None:
+    target = home / "dotfiles" / "mcp.json"
+    (home / ".cursor").mkdir()
+    link = home / ".cursor" / "mcp.json"
+    link.symlink_to(target)
+    said = invoke("connect", "cursor", "--yes").stderr
+    assert f"it is a link to {target}, in a directory that is not there" in said
+    assert not target.parent.exists()
+    target.parent.mkdir()
+    invoke("connect", "cursor", "--yes")
+    assert link.is_symlink()
+    assert "mcpvisor" in target.read_text()
+
+
+def test_who_is_asked_reads_where_a_link_leads(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = home / "mcp.json"
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").symlink_to(target)
+    asked = list[str]()
+
+    def agrees(question: str, *, yes: bool) -> bool:
+        asked.append(question)
+        return yes
+
+    monkeypatch.setattr("supervisor.commands.connect.agrees", agrees)
+    invoke("connect", "cursor")
+    assert asked == [f"Write this to {home / '.cursor' / 'mcp.json'} (a link to {target})?"]
+
+
 def test_nothing_is_written_by_a_look_a_no_or_where_nobody_can_be_asked(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

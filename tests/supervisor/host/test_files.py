@@ -75,6 +75,25 @@ def test_a_link_to_nothing_gets_its_file(tmp_path: Path) -> None:
     assert (tmp_path / "later.json").read_text() == "new"
 
 
+@pytest.mark.parametrize("at", ["f.json", "d/f.json"])
+def test_a_link_to_nothing_makes_no_directory_that_nobody_asked_for(tmp_path: Path, at: str) -> None:
+    (tmp_path / at.split("/")[0]).symlink_to("elsewhere/there")
+    with pytest.raises(ConfigError, match=r"a link to .*/elsewhere/there.*, in a directory that is not there"):
+        replace_text(tmp_path / at, None, "new")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_link_to_nothing_in_a_directory_of_another_user_gets_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "f.json"
+    link.symlink_to("later.json")
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(ConfigError, match="in a directory of another user"):
+        replace_text(link, None, "new")
+    assert not link.exists()
+
+
 def test_a_new_file_and_its_directories_are_for_their_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "a" / "b.json"
     assert replace_text(file, None, "new") is None

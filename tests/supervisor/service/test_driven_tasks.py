@@ -26,12 +26,15 @@ from supervisor.service.port import answer
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.published import Served, served
-from tests.fakes.task_server import DONE, EITHER, LATER, NEVER, TaskServer
+from tests.fakes.task_server import DONE, EITHER, EXTENSION, LATER, NEVER, TaskServer
 
 EVERYTHING = msgspec.Raw(OF_CLIENTS)
 LEGACY = Client(version="2025-11-25", capabilities=EVERYTHING)
 OLD = Client(version="2024-11-05")
 MODERN = Client(era="modern", version="2026-07-28", capabilities=EVERYTHING)
+TASKED = Client(
+    era="modern", version="2026-07-28", capabilities=msgspec.Raw(json.dumps({"extensions": {EXTENSION: {}}}).encode())
+)
 DOORS = {"servers/t": "later", "all": "t__later", "": "execute_mcp_tool"}
 START = ServerSettings(terms=Terms(capabilities=OF_CLIENTS))
 
@@ -87,6 +90,22 @@ async def test_such_a_call_has_the_result_of_its_task(
             assert server.methods() == ["tools/call", "tasks/result"]
         else:
             assert 5 <= server.methods().count("tasks/get") <= 8
+
+
+@pytest.mark.parametrize("client", [LEGACY, MODERN, TASKED])
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_what_is_picked_is_picked_of_the_result_of_the_task(
+    era: Era, client: Client, mock_clock: MockClock
+) -> None:
+    server = TaskServer(era, done={"content": [], "structuredContent": {"picture": "p", "log": "l" * 2000}})
+    arguments = {"tool_path": "t:later", "arguments": {}, "pick": ["$.picture"]}
+    extra: list[dict[str, Any]] = [{}, {"task": {}}] if client is LEGACY else [{}]
+    for more in extra:
+        async with running_one(mock_clock, server) as running:
+            said = json.dumps({"name": "execute_mcp_tool", "arguments": arguments, **more}).encode()
+            result = (await perform(running, "", exchange(client, "tools/call", said)))["result"]
+            assert result["structuredContent"]["picked"] == "p"
+    assert server.made
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

@@ -82,6 +82,18 @@ def test_a_call_that_is_there_twice_is_made_once_and_keeps_its_places() -> None:
     assert asked_calls(raw({**first, "calls": [first]})).calls == (execute(raw(first)),)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(b"0.1", b"0.10000000000000000001"), (b"1e2", b"100.0"), (b"9007199254740993.0", b"9007199254740992.0")],
+)
+def test_decimals_are_compared_as_they_are_written(one: bytes, other: bytes) -> None:
+    call = b'{"tool_path": "s:a", "arguments": {"n": %b, "k": "1.5"}}'
+    twice = b'{"tool_path": "s:a", "arguments": {"k":"\\u0031.5", "n":%b}}' % one
+    asked = asked_calls(raw(b'{"calls": [%b, %b, %b]}' % (call % one, call % other, twice)))
+    assert [bytes(each.arguments) for each in asked.calls] == [b'{"n": %b, "k": "1.5"}' % each for each in (one, other)]
+    assert asked.order == (0, 1, 0)
+
+
 def test_a_call_is_made_once_whatever_is_picked_of_it_and_wherever_its_server_stands() -> None:
     picked = {**A, "pick": ["$.a"]}
     assert asked_calls(raw({**picked, "calls": [A]})).calls == (execute(raw(A)),)
@@ -107,6 +119,15 @@ def test_each_may_go_on_with_an_earlier_call() -> None:
         ({**A, "calls": [B, 7]}, "call 3 must be an object"),
         ({**A, "calls": [{"arguments": {"n": 1}}]}, "call 2: execute_mcp_tool: 'tool_path' must be a string"),
         ({"calls": [{"tool_path": "s:a", "arguments": 5}, B]}, "call 1: .*'arguments' must be a JSON object"),
+        (
+            {"calls": [A], "pick": ["$.a"]},
+            "'pick' beside 'calls', but no 'tool_path': put it into each call",
+        ),
+        ({"calls": [A, B], "server": "s", "pick": "$"}, "'pick' and 'server' beside 'calls'"),
+        (
+            {"calls": [A], "continuation": "mcpvisor-x", "answers": {"q": {}}},
+            "'continuation' and 'answers' beside 'calls'",
+        ),
         ({"calls": 7}, "'calls' must be a list of objects"),
         ({**A, "calls": "many"}, "'calls' must be a list of objects"),
         ({"calls": []}, "'tool_path' must be a string"),
