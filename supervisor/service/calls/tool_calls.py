@@ -30,7 +30,6 @@ from supervisor.metatools.arguments.slips import (
     takes_no_others,
 )
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
-from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.schemas.rendering import complete
 from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
@@ -127,7 +126,7 @@ class ToolCalls:
         body, pending.record.tokens_saved = await shorten(exchange, entry.server, own, meta, body, share=share)
         if approved.remark:
             cost = len(body) // REMARKED_COST
-            alone = exchange.called == EXECUTE and exchange.client.name in MODEL_READS_STRUCTURED
+            alone = exchange.client.name in MODEL_READS_STRUCTURED
             body = await self.bench.finish(cost, with_remark, body, approved.remark, approved.anyway, alone)
         return body
 

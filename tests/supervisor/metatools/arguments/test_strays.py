@@ -196,10 +196,11 @@ class Server:
         return self._answer
 
 
-async def called(answer: bytes | Exception, **given: Any) -> bytes:
+async def called(answer: bytes | Exception, client: str = "", tool: str = "", **given: Any) -> bytes:
     server = cast("Any", Server(answer))
     calls = ToolCalls(server, server, Workbench(8), KeptResults(deployment(), Workbench(8)))
-    asked = exchange(Client(), "tools/call")
+    asked = exchange(Client(name=client), "tools/call")
+    asked.called = tool
     pending = PendingCall(asked, UNKNOWN)
     return await calls.call(asked, pending, wanted(path="x", **given), msgspec.Raw(b"{}"))
 
@@ -217,6 +218,14 @@ async def test_a_call_that_failed_names_what_its_schema_does_not_have(size: int)
     body = json.dumps({"content": [{"type": "text", "text": "x" * size}], "isError": True}).encode()
     assert json.loads(await called(body, max_count=3))["content"][-1]["text"] == NAMED
     assert await called(body, maxCount=3) == body
+
+
+@pytest.mark.parametrize("tool", ["execute_mcp_tool", "execute_read_only_mcp_tool", "git:log"])
+async def test_a_model_that_reads_structured_content_is_told_there_however_it_called(tool: str) -> None:
+    body = b'{"content":[],"structuredContent":{"n":1}}'
+    told = json.loads(await called(body, "claude-code", tool, max_count=3))
+    assert told["structuredContent"] == {"n": 1, REMARK: NAMED}
+    assert json.loads(await called(body, "cline", tool, max_count=3))["structuredContent"] == {"n": 1}
 
 
 async def test_an_error_of_a_server_names_it_too_unless_a_client_acts_on_it() -> None:
