@@ -43,7 +43,11 @@ OWN = Offer(
 
 
 def table_of(**plugins: type[Plugin[Any]]) -> PluginTable:
-    table = PluginTable()
+    return plugged(PluginTable(), **plugins)
+
+
+def plugged(table: PluginTable, **plugins: type[Plugin[Any]]) -> PluginTable:
+    """Have a table use these plugins, and return it."""
     table.feed = Feed[Happening](10)
     made = [
         RunningPlugin(name, PluginPackage(kind, "d", "1"), kind(PluginOptions()), {}, table, threads=2)

@@ -24,6 +24,8 @@ from actors.server.calls.turns import FIRST_WORD_S, QUIET_CALLS
 from supervisor.config import ServerConfig
 from supervisor.config.syntax.units import Ask
 from supervisor.fleet.lives import HeldElsewhere
+from supervisor.plugins.contract import Plugin, PluginOptions, ToolCall
+from supervisor.plugins.questions import TextInput, UserQuestion
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
@@ -36,6 +38,7 @@ from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.published import Served, served
+from tests.supervisor.plugins.test_hooks import plugged
 
 TOOLS = [*map(tool, ("echo", "sleep", "hang", "fail", "refuse", "ask", "progress", "crash"))]
 ABLE = msgspec.Raw(b'{"elicitation":{}}')
@@ -411,3 +414,103 @@ async def test_what_a_client_sends_again_is_no_request_for_several(autojump_cloc
         told = await here.execute(asked, MODERN, retry=_retry({}, "state"))
         assert "requestState" in told["error"]["message"]
         assert here.called == []
+
+
+class AsksBefore(Plugin[PluginOptions]):
+    """Asks about each call by its arguments, and lets it pass where that is what was answered."""
+
+    guards = True
+
+    async def before_call(self, call: ToolCall) -> UserQuestion[Any] | None:
+        return asked_about(call)
+
+
+class AsksAfter(Plugin[PluginOptions]):
+    """The same of the results."""
+
+    guards = True
+
+    async def after_call(self, call: ToolCall, result: bytes) -> UserQuestion[Any] | None:
+        return asked_about(call)
+
+
+def asked_about(call: ToolCall) -> UserQuestion[Any] | None:
+    wanted = str(json.loads(call.arguments)["n"])
+    question = UserQuestion("key", f"Call {wanted}?", TextInput())
+    answer = call.answer(question)
+    if answer is None:
+        return question
+    assert answer.value == wanted, "a plugin that fails refuses the call"
+    return None
+
+
+PAIR = [("echo", {"n": 1}), ("echo", {"n": 2})]
+PLUGINS = pytest.mark.parametrize(("plugin", "sent"), [(AsksBefore, 0), (AsksAfter, 2)])
+
+
+def text_answer(number: int) -> Any:
+    return {"action": "accept", "content": {"answer": str(number)}}
+
+
+@PLUGINS
+async def test_what_a_plugin_asks_of_each_is_told_of_each_and_answered_for_each(
+    autojump_clock: MockClock, plugin: type[Plugin[Any]], sent: int
+) -> None:
+    async with rig(ask="everyone") as here:
+        plugged(here.running.gateway.parts.plugin_table, asks=plugin)
+        told = [each["structuredContent"] for each in entries(await here.made(*PAIR))]
+        assert [each["status"] for each in told] == ["input_required"] * 2
+        questions = [next(iter(each["questions"].items())) for each in told]
+        assert [question["message"] for _, question in questions] == ["Call 1?", "Call 2?"]
+        assert len(here.called) == sent
+        going_on = [
+            call(*made, continuation=each["continuation"], answers={key: text_answer(number)})
+            for number, (made, each, (key, _)) in enumerate(zip(PAIR, told, questions, strict=True), 1)
+        ]
+        done = entries((await here.execute({"calls": going_on}))["result"])
+        assert [each["structuredContent"] for each in done] == [{"n": 1}, {"n": 2}]
+        assert here.called == ["echo"] * 2
+        assert [record.outcome for record in here.records] == ["ok"] * 2
+
+
+@PLUGINS
+async def test_a_modern_client_is_asked_itself_what_a_plugin_asks_of_one_of_several(
+    autojump_clock: MockClock, plugin: type[Plugin[Any]], sent: int
+) -> None:
+    async with rig() as here:
+        plugged(here.running.gateway.parts.plugin_table, asks=plugin)
+        told = [each["structuredContent"] for each in entries(await here.made(*PAIR, client=MODERN))]
+        assert ["questions" in each for each in told] == [False] * 2
+        assert len(here.called) == sent
+        for number, (made, each) in enumerate(zip(PAIR, told, strict=True), 1):
+            alone = call(*made, continuation=each["continuation"])
+            asked = (await here.execute(alone, MODERN))["result"]
+            ((key, request),) = asked["inputRequests"].items()
+            assert request["params"]["message"].endswith(f"Call {number}?")
+            retry = _retry({key: text_answer(number)}, asked["requestState"])
+            assert (await here.execute(alone, MODERN, retry=retry))["result"]["structuredContent"] == {"n": number}
+        assert here.called == ["echo"] * 2
+
+
+@PLUGINS
+async def test_a_client_that_takes_requests_is_asked_by_a_plugin_about_all_calls_at_once(
+    autojump_clock: MockClock, plugin: type[Plugin[Any]], sent: int
+) -> None:
+    client, ear, table = Client(version="2025-11-25", capabilities=ABLE), Ear(), QuestionTable()
+    results: list[Any] = []
+
+    async def make() -> None:
+        asked = {"calls": [call(*each) for each in PAIR]}
+        results.append((await here.execute(asked, client, ear, table=table))["result"])
+
+    async with rig() as here, trio.open_nursery() as nursery:
+        plugged(here.running.gateway.parts.plugin_table, asks=plugin)
+        nursery.start_soon(make)
+        await trio.sleep(5)
+        assert len(here.called) == sent
+        for each in reversed(ear.heard):
+            number = int(each["params"]["message"].removesuffix("?")[-1])
+            table.on_answer(each["id"], msgspec.Raw(json.dumps(text_answer(number)).encode()), msgspec.Raw())
+    assert len(ear.heard) == 2
+    assert [each["structuredContent"] for each in entries(results[0])] == [{"n": 1}, {"n": 2}]
+    assert here.called == ["echo"] * 2
