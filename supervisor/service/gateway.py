@@ -200,9 +200,21 @@ class ManyServers(ABC):
         self._of_ours = of_ours
         self._naming = naming
         ours = {**dict.fromkeys(LISTED_BY, self._list), **dict.fromkeys(OF_RESOURCES, self._subscribe)}
-        self._events = EventRequests(parts.topics, parts.visible, of_ours.fit, parts.event_streams, parts.webhooks)
+        self._events = EventRequests(
+            parts.topics,
+            parts.visible,
+            of_ours.fit,
+            parts.event_streams,
+            parts.webhooks,
+            parts.bench,
+            self._arrive,
+            lambda: parts.deployment.value.settings.first_discovery_wait_s,
+        )
         of_ours.has_events = self._events.has_types
         self._methods = {**ours, **self._events.methods, **methods}
+
+    async def _arrive(self, server: str, principal: Principal, since: float) -> None:
+        await self.parts.arrival.of(server, principal, since + self.parts.forward.timeout_s(server))
 
     def revisions(self, principal: Principal) -> Revisions:
         return self.parts.visible.now(principal).revisions

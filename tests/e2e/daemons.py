@@ -292,9 +292,9 @@ def running(
 
 
 @contextmanager
-def restarted(daemon: Daemon) -> Iterator[Daemon]:
+def restarted(daemon: Daemon, *, leaves_calls: bool = False) -> Iterator[Daemon]:
     """Run another daemon in place of one that ended: the same configuration, data directory and port."""
-    with _ended(start(daemon.directory, f"127.0.0.1:{daemon.port}")) as following:
+    with _ended(start(daemon.directory, f"127.0.0.1:{daemon.port}"), leaves_calls=leaves_calls) as following:
         yield following
 
 

@@ -27,6 +27,9 @@ MAX_LOGS: Final = 1024
 """Topics of which the newest is kept in memory, followed or not."""
 MAX_ALL_BYTES: Final = 64 * 1024 * 1024
 """Of all that is kept in memory; where there is more, half of what the largest topic has is forgotten."""
+MAX_LISTED: Final = 500
+MAX_LISTED_BYTES: Final = 512 * 1024
+"""Event types on a page of their list, and the bytes of their definitions."""
 MAX_POLLED: Final = 100
 """Events in one answer to a poll."""
 LINGER_S: Final = 60.0

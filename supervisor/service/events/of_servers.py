@@ -106,13 +106,16 @@ class ServerEvents:
             over.append(Terminated(REMOVED))
             scope.cancel()
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch, nursery.cancel_scope)
-            try:
-                await self._follow(_Following(origin, cursor, told))
-            except (Terminated, RemoteError, SupervisorError) as error:
-                over.append(error)
-            nursery.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(watch, nursery.cancel_scope)
+                try:
+                    await self._follow(_Following(origin, cursor, told))
+                except (Terminated, RemoteError, SupervisorError) as error:
+                    over.append(error)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._launches.leave(_identity(origin))
         raise over[0]
 
     async def _follow(self, following: _Following) -> None:
@@ -125,6 +128,9 @@ class ServerEvents:
                 else:
                     await self._poll(following)
             except RemoteError as refused:
+                if refused.error.code == INVALID_PARAMS and following.cursor is not None:
+                    following.cursor = None  # some servers refuse a cursor that they do not know any more
+                    continue
                 if not following.opened:
                     raise
                 if refused.error.code in ENDS:
@@ -178,7 +184,8 @@ class ServerEvents:
         origin, told = following.origin, following.told
         while True:
             try:
-                result = await self._router.ask(self._call(following, POLL, origin.timeout_s, maxEvents=MAX_POLLED))
+                call = self._call(following, POLL, origin.timeout_s, exchange=_Stream(following), maxEvents=MAX_POLLED)
+                result = await self._router.ask(call)
             except RemoteError as error:
                 raise self._shown(error, origin) from None
             polled = await self._bench.finish(len(result.body) // _PARAMS_COST, _read_polled, origin, result.body)
@@ -198,7 +205,7 @@ class ServerEvents:
         method: str,
         deadline_s: float,
         *,
-        exchange: _Stream | None = None,
+        exchange: _Stream,
         lasts: bool = False,
         **more: int,
     ) -> CallServer:
@@ -244,7 +251,10 @@ class _Following:
 
 
 class _Stream:
-    """One `events/stream` of ours to a server; implements `Caller`. `end` gives it up."""
+    """Hears what a server says to one request of ours, as it does where that is a stream; implements `Caller`.
+
+    `end` gives it up.
+    """
 
     def __init__(self, following: _Following) -> None:
         self._following = following
@@ -253,7 +263,7 @@ class _Stream:
 
     @property
     def identity(self) -> ClientKey:
-        return LOCAL, f"{TOLD}{self._following.origin.id}"
+        return _identity(self._following.origin)
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         """Nobody is there to be asked."""
@@ -285,6 +295,11 @@ class _Stream:
                 self.terminated = _error_of(params)
                 self.end()
         return True
+
+
+def _identity(origin: Origin) -> ClientKey:
+    """Return who hears of a topic: a client by itself, where servers tell clients apart."""
+    return LOCAL, f"{TOLD}{origin.id}"
 
 
 def _error_of(params: json.Members) -> ErrorObject:

@@ -17,6 +17,8 @@ from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.host.loop.workbench import Workbench
+from supervisor.metatools.answers.native_lists import cursor_of
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.events.errors import REVOKED, TooManyEvents, UnsupportedDelivery, members_of
@@ -31,6 +33,8 @@ POLL: Final = "events/poll"
 STREAM: Final = "events/stream"
 SUBSCRIBE: Final = "events/subscribe"
 UNSUBSCRIBE: Final = "events/unsubscribe"
+LISTED_COST: Final = 16
+"""So many bytes of definitions cost as much as one that a model wrote."""
 MAX_LISTS: Final = 256
 """Of principals at one door; mostly there is one."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
@@ -70,9 +74,26 @@ _wanted: Final = msgspec.json.Decoder(Wanted)
 
 
 class EventRequests:
-    """Answers them. `visible` is what is seen at the door, `webhooks` None where nothing is sent to addresses."""
+    """Answers them. `visible` is what is seen at the door, `webhooks` None where nothing is sent to addresses.
 
-    def __init__(self, topics: Topics, visible: Visible, fit: Fit, streams: Shares, webhooks: Webhooks | None) -> None:
+    `streams` are those of all doors together. `arrive` waits for a server of which nothing is known; `discovery_s` says
+    for how long a list waits for servers that are discovered for the first time.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        visible: Visible,
+        fit: Fit,
+        streams: Shares,
+        webhooks: Webhooks | None,
+        bench: Workbench,
+        arrive: Callable[[str, Principal, float], Awaitable[None]],
+        discovery_s: Callable[[], float],
+    ) -> None:
+        self._bench = bench
+        self._arrive = arrive
+        self._discovery_s = discovery_s
         self._topics = topics
         self._visible = visible
         self._fit = fit
@@ -128,8 +149,12 @@ class EventRequests:
         return known[1]
 
     async def _list(self, exchange: Exchange) -> bytes:
-        at = self._at(exchange)
-        return self._fit(exchange.client, list_result(self._topics.types(at), at.modes))
+        at, cursor = self._at(exchange), cursor_of(exchange.params)
+        await self._visible.wait_for_discovery(exchange.client, self._discovery_s())
+        types = [*self._topics.types(at)]
+        size = sum(len(each.definition) for each in types) // LISTED_COST
+        body = await self._bench.run(size, list_result, types, at.modes, cursor)
+        return self._fit(exchange.client, body)
 
     async def _webhook(self, exchange: Exchange) -> bytes:
         webhooks = self._webhooks
@@ -139,14 +164,14 @@ class EventRequests:
         return self._fit(exchange.client, encode(await perform(self._at(exchange), exchange.params)))
 
     async def _poll(self, exchange: Exchange) -> bytes:
-        wanted = _read(exchange)
+        wanted = await self._read(exchange)
         async with self._topics.hold(self._at(exchange), wanted.name, wanted.arguments) as topic:
             number, floor = wanted.begin(topic, self._topics.journal.clock())
             reading = topic.after(number, min(wanted.max_events or MAX_POLLED, MAX_POLLED), floor)
             return self._fit(exchange.client, _polled(topic, reading))
 
     async def _stream(self, exchange: Exchange) -> bytes:
-        wanted, principal = _read(exchange), exchange.client.principal
+        wanted, principal = await self._read(exchange), exchange.client.principal
         if exchange.voice is None:
             raise UnsupportedDelivery("a stream needs Accept: text/event-stream", feature="deliveryMode", value="push")
         if not self._streams.has_place(principal):
@@ -159,6 +184,22 @@ class EventRequests:
         finally:
             self._streams.remove(principal)
         return self._fit(exchange.client, encode({"_meta": {META_SUBSCRIPTION: msgspec.Raw(exchange.id)}}))
+
+    async def _read(self, exchange: Exchange) -> Wanted:
+        """Return what a poll or a stream wants; a server of which nothing is known yet is waited for.
+
+        Raises `MalformedRequest`, and why a server does not come.
+        """
+        since, principal = trio.current_time(), exchange.client.principal
+        try:
+            wanted = json.read(_wanted, exchange.params)
+        except json.UnreadableJson as error:
+            raise MalformedRequest(f"{exchange.method}: {error}") from None
+        seen = self._visible.now(principal)
+        server = seen.names.literal(wanted.name.partition(":")[0])
+        if server is not None and server not in seen.entries:
+            await self._arrive(server, principal, since)
+        return wanted
 
 
 class EventStream:
@@ -222,13 +263,6 @@ class EventStream:
                 raise TooManyEvents(text, "unread", 0)
             await trio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-
-
-def _read(exchange: Exchange) -> Wanted:
-    try:
-        return json.read(_wanted, exchange.params)
-    except json.UnreadableJson as error:
-        raise MalformedRequest(f"{exchange.method}: {error}") from None
 
 
 def _polled(topic: Topic, reading: Reading) -> bytes:

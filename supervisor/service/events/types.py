@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Final, Literal
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.service.events.limits import MAX_LISTED, MAX_LISTED_BYTES
 from supervisor.service.lookup.visible import Visible
 
 Mode = Literal["poll", "push", "webhook"]
@@ -45,6 +47,18 @@ class EventType(msgspec.Struct, frozen=True):
         return {**json.members(self.definition), "name": self.name, "delivery": modes}
 
 
-def list_result(types: Iterable[EventType], modes: tuple[Mode, ...]) -> bytes:
-    """Return the result of `events/list`, a JSON object."""
-    return encode({"events": [each.shown(modes) for each in types]})
+def list_result(types: Iterable[EventType], modes: tuple[Mode, ...], cursor: str | None) -> bytes:
+    """Return a page of `events/list`, a JSON object: the types by name, from behind the one that the cursor names.
+
+    So a cursor means the same whatever came or went meanwhile.
+    """
+    left = sorted((each for each in types if cursor is None or each.name > cursor), key=attrgetter("name"))
+    page: list[dict[str, object]] = []
+    size = 0
+    for each in left[:MAX_LISTED]:
+        size += len(each.definition)
+        if page and size > MAX_LISTED_BYTES:
+            break
+        page.append(each.shown(modes))
+    more = {"nextCursor": left[len(page) - 1].name} if len(page) < len(left) else {}
+    return encode({"events": page, **more})
