@@ -45,6 +45,13 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
     budget: int
     outline: str
 
+    @property
+    def staying(self) -> int:
+        """The bytes of what stays beside the text."""
+        blocks = (value for block in self.others for value in block.values())
+        members = (value for name, value in self.members.items() if name not in ("content", STRUCTURED))
+        return sum(map(len, (*blocks, *members)))
+
     def result(self, id_: str, kept_s: float) -> tuple[bytes, int]:
         """Return the result as the model gets it, and about how many tokens that spares it.
 
@@ -85,6 +92,16 @@ def cut(body: bytes, budget: int) -> Cut | None:
     kept = apart.long_text()
     outline = shape(kept.value()) if kept.is_json else ""
     return Cut(apart.members, apart.others, kept, apart.tokens, budget, outline)
+
+
+def left_out(body: bytes, most: int) -> bytes:
+    """Return what stands for the result of a call that has no room among those of its request, `most` bytes."""
+    text = (
+        f"[The tool has run. Its result of {len(body):,} bytes is left out: those of all calls of one request may have "
+        f"{most:,} together. If it only reads, call it in a request of its own.]"
+    )
+    failed = json.read_or(json.MEMBERS, body, {}).get("isError")
+    return encode({"content": [{"type": "text", "text": text}], **({} if failed is None else {"isError": failed})})
 
 
 def size_of(body: bytes) -> int:

@@ -25,17 +25,21 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import WHOLE, not_found, with_text
-from supervisor.service.results.cutting import cut, size_of
+from supervisor.service.results.cutting import cut, left_out, size_of
 from supervisor.service.results.long_text import LongText
 from supervisor.service.results.paths import Path
 from supervisor.service.results.picks import pick, selectors, with_note
 from supervisor.service.results.reading import SCHEME, ResultPart, answer, read_address
-from supervisor.service.results.sharing import BudgetShare
+from supervisor.service.results.sharing import MAX_BYTES, BudgetShare
 
 CUT_COST: Final = 8
 """So many bytes of a result cost as much, to be taken apart, as one that a model wrote."""
 COUNTED_FROM: Final = 1024
 """Of a smaller result its bytes are taken for its tokens, where several share a budget."""
+BESIDE_TOKENS: Final = 5000
+"""Of a result for which there is no room beside the others of its request."""
+BESIDE_BYTES: Final = 64 * 1024
+"""Of what is no text in such a result."""
 _READ_COST: Final = 256
 _ID_BYTES: Final = 16
 _THERE: Final = "this result is kept at another node of the fleet; ask there"
@@ -77,8 +81,15 @@ class KeptResults:
         `share`: it is one of several results that have one budget. A checkpoint only if it is large, or has a share.
         """
         budget = self._budget(server, tool, meta)
-        if budget is None:
-            return body, 0
+        made, spared = (body, 0) if budget is None else await self._within(exchange, budget, body, share)
+        if share is None or share.hold(len(made)):
+            return made, spared
+        made, more = await self._beside(exchange, min(BESIDE_TOKENS, budget or BESIDE_TOKENS), made)
+        return made, spared + more
+
+    async def _within(
+        self, exchange: Exchange, budget: int, body: bytes, share: BudgetShare | None
+    ) -> tuple[bytes, int]:
         room = budget
         if share is not None:
             size = len(body)
@@ -90,6 +101,17 @@ class KeptResults:
         taken = await self._bench.finish(len(body) // CUT_COST, cut, body, room)
         if taken is None or (id_ := self._keep(exchange, taken.long_text, budget)) is None:
             return body, 0
+        return taken.result(id_, self._deployment.value.settings.result_kept_s)
+
+    async def _beside(self, exchange: Exchange, budget: int, body: bytes) -> tuple[bytes, int]:
+        """Return the beginning of a result for which there is no room beside the others of its request.
+
+        The rest is kept as that of any result. What cannot be kept, or is no text, is left out, and said to be.
+        """
+        taken = await self._bench.finish(len(body) // CUT_COST, cut, body, budget)
+        fits = taken is not None and taken.staying <= BESIDE_BYTES
+        if taken is None or not fits or (id_ := self._keep(exchange, taken.long_text, budget)) is None:
+            return await self._bench.finish(len(body) // CUT_COST, left_out, body, MAX_BYTES), 0
         return taken.result(id_, self._deployment.value.settings.result_kept_s)
 
     async def pick(

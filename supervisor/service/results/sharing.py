@@ -1,15 +1,23 @@
-"""The budget of tokens that the results of several calls of one request have together.
+"""What the results of several calls of one request have together: a budget of tokens, and a number of bytes.
 
 Each result waits until all others are there, or will not come: then it is known how much each may have. The budget is
 the largest that any of the calls has alone; none has more than its own, and what one does not need goes to the others
 (`actors.kit.fairness.division`).
+
+All results are held until the last is there, also where no budget is set, and joined as one: so their bytes are
+bounded, too, first come, first served.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 import trio
 
 from actors.kit.fairness.division import divide
+
+MAX_BYTES: Final = 32 * 1024 * 1024
+"""Of the results of one request together: two of the largest that a server may send."""
 
 
 class SharedBudget:
@@ -20,6 +28,14 @@ class SharedBudget:
         self._wanted: dict[int, tuple[int, int]] = {}
         self._shares: dict[int, int] = {}
         self._known = trio.Event()
+        self._held = 0
+
+    def hold(self, size: int) -> bool:
+        """Say whether a result of so many bytes has room beside those before it; then it takes that."""
+        if self._held + size > MAX_BYTES:
+            return False
+        self._held += size
+        return True
 
     async def share(self, place: int, tokens: int, budget: int) -> int:
         """Return how many tokens the result of a call may have, which has so many, and alone so large a budget."""
@@ -49,6 +65,9 @@ class BudgetShare:
     async def take(self, tokens: int, budget: int) -> int:
         """See `SharedBudget.share`. A checkpoint."""
         return await self._whole.share(self._place, tokens, budget)
+
+    def hold(self, size: int) -> bool:
+        return self._whole.hold(size)
 
     def leave(self) -> None:
         self._whole.leave(self._place)

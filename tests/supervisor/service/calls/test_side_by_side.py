@@ -13,6 +13,7 @@ import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import MalformedRequest
@@ -31,6 +32,7 @@ from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import answer
+from supervisor.service.results import keeper, sharing
 from supervisor.service.results.long_text import tokens_of
 from supervisor.usage.records import CallArguments, CallRecord
 from tests.fakes.deployments import deployment
@@ -386,6 +388,32 @@ async def test_results_share_one_budget_and_what_was_cut_is_read_on() -> None:
         uris = {meta["mcpvisor/result"]["uri"] for meta in result["_meta"]["mcpvisor/results"][:3]}
         assert len(uris) == 3
         assert sorted(record.tokens_saved > 0 for record in here.records) == [False, True, True, True]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("kept", [64 << 20, 1])
+async def test_results_of_one_request_are_held_up_to_a_number_of_bytes_together(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, kept: int, whole: bool
+) -> None:
+    monkeypatch.setattr(sharing, "MAX_BYTES", 250_000)
+    monkeypatch.setattr(keeper, "MAX_BYTES", 250_000)
+    lines = "\n".join(f"line {number} of a long text" for number in range(5000))
+    async with rig() as here:
+        cell = here.running.gateway.parts.deployment
+        cell.set(replace(cell.value, settings=replace(cell.value.settings, max_kept_result_bytes=kept)))
+        calls = [("sleep", {"s": number, "text": lines}) for number in range(4)]
+        result = await here.made(*calls, ("sleep", {"s": 9}), **({"mcpvisor/whole": True} if whole else {}))
+        first, *beside, last = entries(result)
+        assert (first["structuredContent"]["text"], last["structuredContent"]) == (lines, {"s": 9})
+        assert here.called == ["sleep"] * 5
+        for each in beside:
+            if kept > 1:
+                assert each["structuredContent"]["head"].startswith('{\n "s": ')
+                assert "read_mcp_resource, uri: mcpvisor-result://" in each["structuredContent"]["note"]
+            else:
+                assert each["text"].startswith("[The tool has run. Its result of ")
+                assert "left out: those of all calls of one request may have 250,000 together" in each["text"]
+        assert len(json.dumps(result)) < 300_000
 
 
 @pytest.mark.parametrize("calls", [1, 2])
