@@ -147,6 +147,7 @@ ROLES: dict[str, dict[str, Handler]] = {
     "talkative": {"work": work, "ask": ask},
     "memo": {"write": write},
     "greedy": {"leak": leak, "fork": fork, "echo": echo},
+    "worded": {"look": echo},
 }
 NEEDED = {
     "resolve-library-id": ["libraryName"],
@@ -177,7 +178,11 @@ def definition(name: str) -> dict[str, Any]:
     """The definition of one tool."""
     needed = NEEDED.get(name, [])
     schema = {"type": "object", "properties": {key: {} for key in needed}, "required": needed}
-    return {"name": name, "description": f"{name} of {ROLE}: search libraries, files, issues", "inputSchema": schema}
+    description = f"{name} of {ROLE}: search libraries, files, issues"
+    if ROLE == "worded":
+        with open(ARGUMENT, encoding="utf-8") as file:  # noqa: PTH123 - start-up time
+            description = file.read()
+    return {"name": name, "description": description, "inputSchema": schema}
 
 
 def result_of(method: str, params: dict[str, Any]) -> dict[str, Any] | None:

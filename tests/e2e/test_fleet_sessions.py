@@ -37,13 +37,16 @@ EVENT_STREAM = {"accept": "application/json, text/event-stream"}
 
 @contextmanager
 def three(directory: Path, lease_s: float) -> Iterator[list[Daemon]]:
-    """Run three nodes that know each other, and their engine."""
+    """Run three nodes that know each other, and their engine. A file has the words of a tool."""
     (directory / "engine").mkdir()
+    words = directory / "words"
+    words.write_text("Looks.")
+    servers = {**SERVERS, "worded": stand_in("worded", str(words), read_only=["look"])}
     with valkey(directory / "engine") as engine, ExitStack() as stack:
         trio.run(settle, engine)
         settings = {"engine": engine.url, "keys": ["the key of this fleet, which is long"], "lease_s": lease_s}
         nodes = [
-            stack.enter_context(running(directory / name, SERVERS, leaves_calls=True, fleet={**settings, "node": name}))
+            stack.enter_context(running(directory / name, servers, leaves_calls=True, fleet={**settings, "node": name}))
             for name in "abc"
         ]
         for node in nodes:
@@ -229,6 +232,26 @@ async def test_a_long_result_that_one_node_keeps_is_read_at_another(nodes: list[
         read = {"name": "read_mcp_resource", "arguments": {"uri": uri[0]}}
         told = await modern(node, "tools/call", read)
         assert "xxx" in json.dumps(told), told
+
+
+async def test_what_only_reads_reaches_no_other_definition_whichever_node_is_asked(nodes: list[Daemon]) -> None:
+    words = nodes[0].directory.parent / "words"
+    for number, node in enumerate(nodes):
+        with trio.fail_after(PATIENCE_S):
+            while "error" in (told := await only_reads(node)):  # until it knows how the tool is worded now
+                assert told["error"]["reason"] == "changed"
+        words.write_text(f"Looks {number}.")
+        assert (await node.post(b"", path="/api/servers/worded/sleep")).status_code == 200
+        assert (await only_reads(node))["error"]["reason"] == "changed"
+
+
+async def only_reads(node: Daemon) -> Json:
+    """Call the tool of the server whose words change, where that is bound to what it was said to be."""
+    arguments = {"tool_path": "worded:look", "arguments": {"text": "x"}}
+    asked = message("tools/call", {"name": "execute_read_only_mcp_tool", "arguments": arguments})
+    result: Json = said(await post(node, asked, path="/mcp?execute=by-effect"))["result"]
+    structured: Json = result.get("structuredContent", {})
+    return structured
 
 
 async def told_calls(reader: EventReader, number: int) -> list[str]:

@@ -45,7 +45,10 @@ class FleetFrame(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CallSent(FleetFrame, frozen=True, tag=1):
-    """A `CallServer` for a launch. `client` is who hears of it, `visits`: they hear of the end of visits, too."""
+    """A `CallServer` for a launch. `client` is who hears of it, `visits`: they hear of the end of visits, too.
+
+    `meta` has the context of its trace. Whether it `lasts` is counted at the door alone.
+    """
 
     launch: str
     method: str
@@ -64,6 +67,7 @@ class CallSent(FleetFrame, frozen=True, tag=1):
     visits: bool
     by_model: bool = False
     in_turn: bool = False
+    definition: bytes = b""
 
 
 class OrderSent(FleetFrame, frozen=True, tag=2):

@@ -276,6 +276,7 @@ def _call_of(sent: CallSent, before: bytes, caller: DistantCaller | None) -> Cal
         retry=sent.retry,
         as_task=sent.as_task,
         exchange=caller,
+        definition=sent.definition,
         resumes=sent.resumes,
         by_requests=sent.by_requests,
         by_model=sent.by_model,

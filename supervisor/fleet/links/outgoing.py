@@ -275,6 +275,7 @@ def _call_of(id_: int, launch: str, call: CallServer, members: bytes) -> CallSen
         visits=caller is not None and caller.visitor() is not None,
         by_model=call.by_model,
         in_turn=call.in_turn,
+        definition=call.definition,
     )
 
 

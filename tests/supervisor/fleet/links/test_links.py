@@ -205,22 +205,57 @@ class Client:
             await self.changed.wait()
 
 
+STAYS = {
+    "server": "the launch stands in its place",
+    "exchange": "the link speaks to it",
+    "trace": "it is told here; its context is in `meta`",
+    "lasts": "calls in flight are counted where they come in",
+}
+"""What a call has that no frame has, and why."""
+EVERYTHING = call(
+    meta=b'"a":1',
+    name="t",
+    interest=Interest(b'"p"', "debug", b'{"roots":{}}'),
+    retry=b'"requestState":"s"',
+    as_task=True,
+    definition=b"digest",
+    resumes=True,
+    by_requests=True,
+    by_model=True,
+    in_turn=True,
+    run="run 1",
+    deadline_s=7.5,
+    principal=ANA,
+)
+
+
+def test_each_member_of_a_call_passes_or_stays_for_a_reason() -> None:
+    members = {each.name: each.default for each in msgspec.structs.fields(CallServer)}
+    assert {name for name, default in members.items() if getattr(EVERYTHING, name) == default} == {*STAYS} - {"server"}
+
+
+class Trace:
+    """Implements `CallTrace`."""
+
+    def send(self, meta: bytes) -> bytes:
+        return meta + b',"traceparent":"00-1"'
+
+    def end(self, error: str, code: int = 0) -> None:
+        raise AssertionError(error)
+
+
+async def test_the_context_of_a_trace_passes_with_a_call() -> None:
+    async with linked() as (a, b, place):
+        await ask(a, place, call(meta=b'"a":1', trace=Trace()))
+        _, message, _ = await b.was_asked()
+        assert isinstance(message, CallServer)
+        assert message.meta == b'"a":1,"traceparent":"00-1"'
+
+
 @pytest.mark.parametrize("size", [0, 3, 128 * 1024, 128 * 1024 + 1, 5_000_000])
 async def test_a_call_and_its_result_pass_byte_for_byte(size: int) -> None:
     body, members = secrets.token_bytes(size), b'"name":"t","arguments":{"text":"%b"}' % (b"x" * size)
-    sent = call(
-        members=members,
-        meta=b'"a":1',
-        name="t",
-        interest=Interest(b'"p"', "debug", b'{"roots":{}}'),
-        retry=b'"requestState":"s"',
-        as_task=True,
-        resumes=True,
-        by_requests=True,
-        run="run 1",
-        deadline_s=7.5,
-        principal=ANA,
-    )
+    sent = replace(EVERYTHING, members=members)
     async with linked() as (a, b, place):
         reply = await ask(a, place, sent)
         launch, message, answer = await b.was_asked()
