@@ -66,7 +66,8 @@ def data(tmp_path: Path) -> Any:
 
 
 def connect(server: DeployedServer) -> MemoryTransport:
-    return MemoryTransport(FakeServer(tools=[tool(name) for name in TOOLS[server.name]]).serve)
+    tools = [tool(name) for name in TOOLS[server.name]]
+    return MemoryTransport(FakeServer(tools=tools, silent_at={"events/stream"}).serve)
 
 
 class Doorway:
@@ -343,7 +344,7 @@ async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir,
 
 @pytest.mark.case("W10", "I12")
 async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, {}) as at:
+    async with doorway(tmp_path, data, OF_BOTH) as at:
         await at.admit("ben", expires_in_s=1.5)
         bearer = f"Bearer {at.keys['ben']}"
         opened = await at.rpc("ben", "initialize", protocolVersion="2025-11-25")
@@ -360,6 +361,13 @@ async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: 
                         pass
             ended.append(name)
 
+        async def events() -> None:
+            headers = {**modern_headers("events/stream"), "authorization": bearer}
+            body = modern("events/stream", {"name": "tick"})
+            with suppress(httpx2.HTTPError):
+                await at.client.post("/mcp/servers/search", headers=headers, content=body, timeout=60)
+            ended.append("events")
+
         async def socket() -> None:
             port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
             async with open_websocket(port, "/ws", [("authorization", bearer)]) as socket:
@@ -372,7 +380,8 @@ async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: 
                 nursery.start_soon(stream, "stream", "GET", session)
                 nursery.start_soon(stream, "listen", "POST", modern_headers("subscriptions/listen"), listen)
                 nursery.start_soon(socket)
-        assert sorted(ended) == ["listen", "socket", "stream"]
+                nursery.start_soon(events)
+        assert sorted(ended) == ["events", "listen", "socket", "stream"]
         assert (await at.rpc("ben", "ping")).status_code == 401
 
 

@@ -32,6 +32,7 @@ from supervisor.front.http.heads.refusal import refusal_of, refusal_of_message
 from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.session_streams import SessionStreams
 from supervisor.front.http.sessions import HttpSession, Sessions
+from supervisor.front.mcp.calls import STREAMS
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.messages import (
     NO_BATCHES,
@@ -145,6 +146,8 @@ class LegacyFront:
         if request.method in _HERE:
             await _respond(http, accepts, _answer_here(request, session))
             return
+        if request.method in STREAMS:
+            http.end_with_credential(None)
         late = self._keep_alive.add(http) if accepts.stream_named else None
         if late is not None and session is not None:
             late.tracked = partial(self._streams.track, session, request.id)

@@ -21,6 +21,7 @@ from supervisor.front.http.event_stream import EventStream, cancel_when_set
 from supervisor.front.http.heads.head import Accepts
 from supervisor.front.http.heads.refusal import refusal_of
 from supervisor.front.http.streams import notify
+from supervisor.front.mcp.calls import STREAMS
 from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
 from supervisor.front.mcp.messages import ModernRequest
 from supervisor.service.asking.exchange import Exchange, SessionState
@@ -58,6 +59,8 @@ class ModernFront:
             await self._perform(message, accepts, request)
 
     async def _perform(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
+        if message.method in STREAMS:
+            request.end_with_credential(None)
         late = self._keep_alive.add(request) if accepts.stream_named else None
         client = message.client(request.principal)
         exchange = Exchange(client, message.id, message.method, message.params, voice=late, retry=message.retry)

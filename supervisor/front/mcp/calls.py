@@ -1,4 +1,4 @@
-"""Whether a message has a tool called. Pure."""
+"""Whether a message has a tool called, or asks for a stream. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from supervisor.metatools import definitions
 
 _READING: Final = frozenset({definitions.DISCOVER, definitions.LIST_RESOURCES, definitions.READ_RESOURCE})
 """The meta-tools that call none. Another spelling of them is no reason to let a call through."""
+
+
+STREAMS: Final = frozenset({"events/stream"})
+"""Requests that are over when their client ends them: they hold no place among those in flight, and outlast no
+credential (SEP-3415, "Concurrent streams")."""
 
 
 def calls_a_tool(message: Message, door: str) -> bool:

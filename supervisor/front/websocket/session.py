@@ -27,7 +27,7 @@ from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import Budget, Share
-from supervisor.front.mcp.calls import calls_a_tool
+from supervisor.front.mcp.calls import STREAMS, calls_a_tool
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.messages import (
     NO_BATCHES,
@@ -50,6 +50,7 @@ from supervisor.service.asking.exchange import Exchange, SessionState
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
+from supervisor.service.events.errors import TooManyEvents
 from supervisor.service.port import failure
 from supervisor.service.updates import Updates
 
@@ -84,6 +85,7 @@ class SocketSession:
         self._closing = False
         self._unanswered: set[_Unanswered] = set()
         self._unanswered_bytes = 0
+        self._streams = 0
         self._in_flight = trio.Semaphore(settings.max_in_flight)
         self._ended = trio.lowlevel.ParkingLot()
         self._listens = Listens(drain.service, settings, outgoing, nursery)
@@ -95,7 +97,7 @@ class SocketSession:
         """Act on one text message, once there is room for one more request and its answer."""
         settings = self._settings
         most = settings.max_in_flight + settings.max_waiting
-        while len(self._unanswered) >= most or self._unanswered_bytes >= settings.max_waiting_bytes:
+        while len(self._unanswered) - self._streams >= most or self._unanswered_bytes >= settings.max_waiting_bytes:
             await self._ended.park()
         await self._outgoing.room()
         message = read(text) if len(text) < LARGE_BYTES else await decode_in_thread(partial(read, text))
@@ -195,6 +197,11 @@ class SocketSession:
         return jsonrpc.success(request.id, b"{}")
 
     def _register(self, request: Request, client: Client) -> _Unanswered | bytes:
+        is_stream = request.method in STREAMS
+        if is_stream and self._streams >= self._settings.max_streams:
+            most = self._settings.max_streams
+            text = f"the limit of {most} streams of events on one connection is reached"
+            return failure(request.id, TooManyEvents(text, "streams", most)).body
         try:
             share = self._budget.hold(len(request.params))
         except MailboxFull as error:
@@ -211,6 +218,7 @@ class SocketSession:
         )
         unanswered = _Unanswered(request, exchange, trio.CancelScope(), share)
         self._unanswered.add(unanswered)
+        self._streams += is_stream
         self._unanswered_bytes += len(request.params)
         return unanswered
 
@@ -245,19 +253,21 @@ class SocketSession:
     async def _perform(self, unanswered: _Unanswered, give: Callable[[bytes], Awaitable[None]]) -> None:
         """Perform a request when it is its turn, which it holds until somebody has its answer."""
         request, scope = unanswered.request, unanswered.scope
-        good = False
+        is_stream, good = request.method in STREAMS, False
         try:
             with scope:
-                try:
-                    self._in_flight.acquire_nowait()  # mostly there is room, and nothing to wait for
-                except trio.WouldBlock:
-                    await self._in_flight.acquire()
+                if not is_stream:
+                    try:
+                        self._in_flight.acquire_nowait()  # mostly there is room, and nothing to wait for
+                    except trio.WouldBlock:
+                        await self._in_flight.acquire()
                 try:
                     answer = await self._drain.answer(scope, unanswered.exchange)
                     good = answer.good
                     await give(answer.body)
                 finally:
-                    self._in_flight.release()
+                    if not is_stream:
+                        self._in_flight.release()
             if scope.cancelled_caught and (last := self._drain.last_answer(scope, unanswered.exchange)) is not None:
                 await give(last.body)
         finally:
@@ -266,5 +276,6 @@ class SocketSession:
             if unanswered.share is not None:
                 unanswered.share.close()
             self._unanswered.discard(unanswered)
+            self._streams -= is_stream
             self._unanswered_bytes -= len(request.params)
             self._ended.unpark_all()

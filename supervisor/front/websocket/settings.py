@@ -20,6 +20,8 @@ class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_waiting_bytes: int = 4 * 1024 * 1024
     """The same for the bytes of all requests that are not answered."""
     max_listens: int = 32
+    max_streams: int = 256
+    """Streams of events; they are no requests that wait for their turn, nor have one."""
     max_queued_messages: int = 256
     max_queued_bytes: int = 1024 * 1024
     stall_s: float = 5.0

@@ -83,7 +83,7 @@ class FakeService:
             return json.dumps({"protocolVersion": exchange.client.version}).encode()
         self.clients.append(exchange.client)
         self.exchanges.append(exchange)
-        if method == "hold":
+        if method in ("hold", "events/stream"):
             self.held.set()
             try:
                 await self.release.wait()
@@ -324,6 +324,21 @@ async def test_requests_over_the_limit_wait_for_their_turn() -> None:
         assert len(here.service.clients) <= 2
         here.service.release.set()
         assert {(await peer.receive())["id"] for _ in range(20)} == set(range(20))
+
+
+async def test_streams_of_events_keep_no_request_from_its_turn_and_have_a_limit_of_their_own() -> None:
+    async with front(max_in_flight=1, max_waiting=1, max_streams=3) as here, here.connect() as peer:
+        for id_ in range(3):
+            await peer.request("events/stream", id_, _meta=META)
+        refused = await peer.ask("events/stream", "more", _meta=META)
+        assert (refused["id"], refused["error"]["code"]) == ("more", -32025)
+        assert refused["error"]["data"] | {"limit": "streams", "max": 3} == refused["error"]["data"]
+        assert (await peer.ask("echo", "call", _meta=META))["id"] == "call"
+        await peer.notify("notifications/cancelled", requestId=1)
+        await peer.ask("echo", "then", _meta=META)
+        await peer.request("events/stream", "other", _meta=META)
+        here.service.release.set()
+        assert {(await peer.receive())["id"] for _ in range(3)} == {0, 2, "other"}
 
 
 async def test_a_request_that_waits_can_be_cancelled() -> None:
