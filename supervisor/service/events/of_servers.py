@@ -121,7 +121,7 @@ class ServerEvents:
     async def _follow(self, following: _Following) -> None:
         pauses = Pauses(FASTEST_S, LONGEST_PAUSE_S)
         while True:
-            began = trio.current_time()
+            began, following.confirmed = trio.current_time(), False
             try:
                 if self._pushes(following.origin):
                     await self._stream(following)
@@ -140,7 +140,7 @@ class ServerEvents:
                 if not following.opened:
                     raise
                 following.told.error(ErrorObject(error.code, error.message))
-            if trio.current_time() - began > STABLE_S:
+            if following.confirmed and trio.current_time() - began > STABLE_S:
                 pauses.reset()
             await trio.sleep(pauses.next())
 
@@ -229,16 +229,20 @@ class ServerEvents:
 
 
 class _Following:
-    """How far a topic was followed: `opened` once it was confirmed, `cursor` that of the server."""
+    """How far a topic was followed, by the `cursor` of the server.
+
+    `opened`: it was confirmed; `confirmed`: it was when it was asked for last, too.
+    """
 
     def __init__(self, origin: Origin, cursor: str | None, told: Told) -> None:
         self.origin = origin
         self.cursor = cursor
         self.told = told
-        self.opened = False
+        self.opened = self.confirmed = False
 
     def active(self, cursor: str | None, *, truncated: bool) -> None:
-        self.opened, self.cursor = True, cursor
+        self.opened = self.confirmed = True
+        self.cursor = cursor
         self.told.active(cursor, truncated=truncated)
 
     def event(self, occurrence: msgspec.Raw, cursor: str | None) -> None:
@@ -246,7 +250,7 @@ class _Following:
         self.told.event(occurrence, cursor)
 
     def checked(self, cursor: str | None) -> None:
-        self.cursor = cursor
+        self.confirmed, self.cursor = True, cursor
         self.told.checked(cursor)
 
 

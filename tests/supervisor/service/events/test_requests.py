@@ -86,6 +86,13 @@ class Stream:
         return [said.get("eventId", what) for what, said in self.heard]
 
 
+async def passes(clock: MockClock, seconds: float) -> None:
+    """Let time pass, second by second."""
+    for _ in range(round(seconds)):
+        clock.jump(1)
+        await wait_all_tasks_blocked()
+
+
 @asynccontextmanager
 async def rig() -> AsyncIterator[Rig]:
     async with served({}) as running, trio.open_nursery() as nursery:
@@ -152,7 +159,7 @@ async def test_a_poll_of_what_is_not_known_here_gets_what_is_kept() -> None:
         assert (len(last["events"]), last["truncated"], last["hasMore"]) == (1, False, False)
 
 
-async def test_a_poll_says_how_old_events_may_be(autojump_clock: MockClock) -> None:
+async def test_a_poll_says_how_old_events_may_be(mock_clock: MockClock) -> None:
     async with rig() as it:
         begun = await it.poll()
         it.source.told.event(occurrence("old", timestamp="2026-01-01T00:00:00Z"), "1")
@@ -160,9 +167,9 @@ async def test_a_poll_says_how_old_events_may_be(autojump_clock: MockClock) -> N
         late = await it.poll(cursor=begun["cursor"], maxAgeMs=60_000)
         assert ([each["eventId"] for each in late["events"]], late["truncated"]) == (["new"], True)
         assert len((await it.poll(cursor=begun["cursor"]))["events"]) == 2
-        await trio.sleep(30)
+        await passes(mock_clock, 30)
         assert len((await it.poll(cursor=begun["cursor"], maxAgeMs=60_000))["events"]) == 1
-        await trio.sleep(31)
+        await passes(mock_clock, 31)
         none = await it.poll(cursor=begun["cursor"], maxAgeMs=60_000)
         assert (none["events"], none["truncated"]) == ([], True)
         assert (await it.poll(cursor=None, maxAgeMs=0))["truncated"] is False
@@ -203,13 +210,13 @@ async def test_nothing_is_sent_to_an_address_where_nobody_does_that() -> None:
 
 
 @each_era
-async def test_a_stream_tells_what_happens_and_that_it_lives(era: Era, autojump_clock: MockClock) -> None:
+async def test_a_stream_tells_what_happens_and_that_it_lives(era: Era, mock_clock: MockClock) -> None:
     async with rig() as it, streaming(it, client=CLIENTS[era]) as stream:
         await it.source.tell("a")
         await it.source.tell("b", "a")
         it.source.told.error(ErrorObject(-32603, "UpstreamError", msgspec.Raw(b'{"reason":"503"}')))
         await wait_all_tasks_blocked()
-        await trio.sleep(2 * HEARTBEAT_S + 1)
+        await passes(mock_clock, 2 * HEARTBEAT_S + 1)
         assert stream.told == ["active", "a", "b", "error", "heartbeat", "heartbeat"]
         active, a, b, error, beat, _ = (said for _, said in stream.heard)
         assert active["truncated"] is False
@@ -247,7 +254,7 @@ async def test_a_stream_ends_as_its_source_says(era: Era) -> None:
 
 
 async def test_a_stream_of_who_may_not_have_it_any_more_ends_before_anything_else_is_told(
-    autojump_clock: MockClock,
+    mock_clock: MockClock,
 ) -> None:
     async with rig() as it, streaming(it, client=ANN) as stream, streaming(it) as other:
         it.source.hidden.add("ann")
@@ -257,21 +264,21 @@ async def test_a_stream_of_who_may_not_have_it_any_more_ends_before_anything_els
         assert other.told == ["active", "secret"]
         assert (await it.ask("events/poll", ANN, name=NAME))["error"]["code"] == EVENT_NOT_FOUND
         it.source.hidden.add(LOCAL)  # and where nothing happens, soon
-        await trio.sleep(HEARTBEAT_S + 1)
+        await passes(mock_clock, HEARTBEAT_S + 1)
         assert other.told[-1] == "terminated"
 
 
 async def test_a_client_that_reads_slowly_misses_nothing_and_one_that_does_not_read_loses_its_stream(
-    autojump_clock: MockClock,
+    mock_clock: MockClock,
 ) -> None:
     async with rig() as it:
         slow, deaf = Ear(room=2), Ear(room=2)
         async with streaming(it, ear=slow) as reading, streaming(it, ear=deaf) as stuck, streaming(it) as quick:
             await it.source.tell("a", "b", "c")
             assert quick.told == ["active", "a", "b", "c"]
-            await trio.sleep(STALLED_S - 5)
+            await passes(mock_clock, STALLED_S - 5)
             slow.room = 1000
-            await trio.sleep(10)
+            await passes(mock_clock, 10)
             assert [each for each in reading.told if each != "heartbeat"] == ["active", "a", "b", "c"]
             assert (stuck.told, stuck.ended["error"]["code"]) == (["active", "a"], RESOURCE_EXHAUSTED)
             deaf.room = 1000
@@ -300,7 +307,7 @@ async def test_streams_have_a_limit_with_a_share_for_each(monkeypatch: pytest.Mo
             assert third.told == ["active"]
 
 
-async def test_who_listens_is_told_when_what_it_sees_of_types_has_changed() -> None:
+async def test_who_listens_is_told_when_what_it_sees_of_types_has_changed(mock_clock: MockClock) -> None:
     async with rig() as it:
         service, updates = it.doors.find("").service, Updates()
         listen = exchange(MODERN, "subscriptions/listen", updates=updates)
@@ -312,7 +319,7 @@ async def test_who_listens_is_told_when_what_it_sees_of_types_has_changed() -> N
         assert updates.take() == ()
         it.source.hidden.add(LOCAL)
         catalogue.set(replace(catalogue.value))
-        await trio.sleep(1)
+        await passes(mock_clock, 1)
         assert updates.take() == (EVENTS_CHANGED,)
         updates.end()
         it.source.hidden.clear()
