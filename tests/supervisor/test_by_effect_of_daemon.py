@@ -7,6 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -20,6 +21,7 @@ from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
+from tests.fakes.page_figures import read as read_page
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running, until_ready
 from tests.supervisor.test_identity_of_daemon import Doorway
@@ -173,6 +175,9 @@ async def test_the_page_and_the_command_say_what_is_run_and_why_the_rest_is_not(
             "more:read_note": "it is not among the tools that the operator says only read",
             "more:add_note": "",
         }
+        table = read_page((await client.get("/ui/tools")).text).one("section", id="tools").one("tbody")
+        marked = {row.one("a").attributes["href"]: "read-only" in row.text for row in table.all("tr")}
+        assert marked == {f"/ui/tool?path={quote(row['path'], safe='')}": not row["not_read_only"] for row in rows}
         words = ["tools", "--by-effect", "--server", "notes", "--url", str(client.base_url)]
         shown = await trio.to_thread.run_sync(partial(CliRunner().invoke, cli, words))
         assert "read-only" in shown.output
