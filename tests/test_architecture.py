@@ -308,10 +308,10 @@ THIRD_PARTY = frozenset(
             "rapidfuzz",
             "rich",
         ),
-        *("Stemmer", "tiktoken", "trio", "trio_websocket", "watchdog", "wsproto"),
+        *("Stemmer", "tiktoken", "trio", "trio_websocket", "watchdog", "wsproto", "yaml"),
     }
 )
-MODULES = {"PyStemmer": "Stemmer"}
+MODULES = {"PyStemmer": "Stemmer", "PyYAML": "yaml"}
 """What distributions that are called otherwise are imported as."""
 OPTIONAL = {
     ("supervisor.tracing.export", "opentelemetry"): "comes with the extra `otel`; without it there are no traces",

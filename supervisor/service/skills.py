@@ -1,7 +1,8 @@
 """Skills at the doors of many servers: what is asked about one, and whether its files are those that were listed.
 
-A file is held against the entry that its server gave of the skill (SEP-2640, "Integrity and Verification"): a digest
-says that both fit together, and nothing about whether either can be trusted.
+A file is held against the entry that its server gave of the skill (SEP-2640, "Integrity and Verification"), by digest
+and, of a `SKILL.md`, by what it begins with: that says that both fit together, and nothing about whether either can be
+trusted.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers.skills import rename_skill
 from supervisor.metatools.texts import clean
+from supervisor.service import front_matter
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.fitting.tool_definitions import fit_page
@@ -53,10 +55,11 @@ class Ask(Protocol):
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What was read of a file: its length in bytes, and its digest as an entry of a skill has it."""
+    """What was read of a file: its length in bytes, its digest as an entry of a skill has it, and its beginning."""
 
     size: int
     digest: str
+    head: bytes
 
 
 class Skills:
@@ -125,15 +128,20 @@ def content_of(body: bytes) -> Content | None:
         data = text.encode() if text is not None else base64.b64decode(blob or "", validate=True)
     except ValueError:
         return None
-    return Content(len(data), f"sha256:{hashlib.sha256(data).hexdigest()}")
+    head = data[: front_matter.MAX_BYTES + front_matter.FENCES]
+    return Content(len(data), f"sha256:{hashlib.sha256(data).hexdigest()}", head)
 
 
 def _fits(held: Skill, uri: str, read: Content | None) -> bool:
     files = files_of(held)
-    if files is None:
-        return True  # it is made anew each time: there is nothing to hold it against
-    file = files.get(unquote(uri))
-    return file is not None and read is not None and (file.size, file.digest) == (read.size, read.digest)
+    if files is not None:  # else it is made anew each time: there is nothing to hold a file against
+        file = files.get(unquote(uri))
+        if file is None or read is None or (file.size, file.digest) != (read.size, read.digest):
+            return False
+    if unquote(uri) != unquote(held.uri):
+        return True
+    said = json.read_or(json.VALUE, json.at(held.definition, "frontmatter"), None)
+    return read is not None and front_matter.is_that(read.head, said)
 
 
 def _mismatch(server: str, held: str, uri: str) -> SkillMismatch:

@@ -12,8 +12,15 @@ from actors.protocol.listing import SKILLS
 from tests.fakes.whole_server import WholeServer
 
 REFUNDS = "skill://billing/refunds"
+
+
+def manifest(name: str = "refunds", text: str = "See `examples/email.md`.") -> bytes:
+    """A `SKILL.md` with what `entry` says of it."""
+    return f"---\nname: {name}\ndescription: Refund a customer by the rules.\n---\n\n{text}\n".encode()
+
+
 FILES = {
-    "SKILL.md": b"---\nname: refunds\ndescription: Refund a customer by the rules.\n---\n\nSee `examples/email.md`.\n",
+    "SKILL.md": manifest(),
     "examples/email.md": "Dear customer, here are 5 €.\n".encode(),
     "logo.png": b"\x89PNG\r\n\x1a\n\x00\xff",
 }

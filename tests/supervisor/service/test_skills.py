@@ -20,7 +20,7 @@ from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
-from tests.fakes.skill_server import FILES, REFUNDS, SkillServer, entry, file
+from tests.fakes.skill_server import FILES, REFUNDS, SkillServer, entry, file, manifest
 from tests.fakes.whole_server import WholeServer
 
 LEGACY = Client(version="2025-11-25")
@@ -258,7 +258,7 @@ async def test_what_differs_from_what_is_listed_is_not_shown(era: Era) -> None:
 
 
 async def test_a_name_may_be_percent_encoded_or_not() -> None:
-    files = {"SKILL.md": b"a", "a%20b.md": b"b"}
+    files = {"SKILL.md": manifest(), "a%20b.md": b"b"}
     given = {f"{REFUNDS}/{name}": data for name, data in (*files.items(), ("a b.md", b"b"))}
     async with rig(listed=[entry(files=files)], given=given) as it:
         assert await refused(it, "a b.md") is None
@@ -275,7 +275,7 @@ async def test_a_file_that_the_skill_does_not_list_is_none_of_it() -> None:
 
 async def test_a_skill_that_changed_since_it_was_listed_is_read_by_its_newest_entry() -> None:
     async with rig() as it:
-        newest = {**FILES, "SKILL.md": b"new", "more.md": b"more"}
+        newest = {**FILES, "SKILL.md": manifest(text="new"), "more.md": b"more"}
         it.desk.listed = [entry(files=newest)]
         it.desk.given = {f"{REFUNDS}/{name}": data for name, data in newest.items()}
         for name in newest:
@@ -284,11 +284,25 @@ async def test_a_skill_that_changed_since_it_was_listed_is_read_by_its_newest_en
         assert (await refused(it, "more.md"))["data"]["type"] == "mismatch"
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+async def test_a_skill_that_begins_otherwise_than_its_entry_says_is_not_shown(dynamic: bool) -> None:
+    for begins in (manifest("refund"), manifest() + b"x", b"Refund all.", b"---\nname: refunds\n---\n"):
+        files = {**FILES, "SKILL.md": begins}
+        given = {f"{REFUNDS}/{name}": data for name, data in files.items()}
+        async with rig(listed=[entry(files=None if dynamic else files)], given=given) as it:
+            error = await refused(it, "SKILL.md")
+            if begins.startswith(manifest()):
+                assert error is None
+            else:
+                assert (error["data"]["type"], error["data"]["skill"]) == ("mismatch", MANIFEST)
+            assert await refused(it, "examples/email.md") is None
+
+
 async def test_a_file_of_a_skill_inside_another_one_fits_both() -> None:
     inner = f"{REFUNDS}/inner"
-    files = {"SKILL.md": b"outer", "inner/SKILL.md": b"inner"}
+    files = {"SKILL.md": manifest(), "inner/SKILL.md": manifest("inner")}
     given = {f"{REFUNDS}/{name}": data for name, data in files.items()}
-    async with rig(listed=[entry(files=files), entry(inner, {"SKILL.md": b"inner"})], given=given) as it:
+    async with rig(listed=[entry(files=files), entry(inner, {"SKILL.md": manifest("inner")})], given=given) as it:
         assert await refused(it, "inner/SKILL.md") is None
         it.desk.listed[0] = entry(files={**files, "inner/SKILL.md": b"other"})
         assert await refused(it, "inner/SKILL.md") is None  # by what was listed
