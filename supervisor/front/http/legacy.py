@@ -5,11 +5,13 @@ Rules of this file:
 - A request without a session id is served without a session: what a person with curl, or a stateless client, expects.
 - A client that closes its connection has cancelled nothing (MCP 2025-11-25, basic/transports): the request runs to its
   end. Only `notifications/cancelled` of the same session cancels, only its requests, and the id's type counts.
+- But a stream of events ends with its connection (SEP-3415, "Cancellation"): its client goes on from a cursor.
 - A request costs no task and no nursery.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Final
 
@@ -22,7 +24,8 @@ from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import jsonrpc
 from supervisor.config import Settings
-from supervisor.front.edge.request import HttpRequest, Lines
+from supervisor.front.edge.leaving import Leaving
+from supervisor.front.edge.request import ClientGone, HttpRequest, Lines
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.elsewhere import RequestNodes
 from supervisor.front.http.event_stream import EventStream
@@ -146,26 +149,31 @@ class LegacyFront:
         if request.method in _HERE:
             await _respond(http, accepts, _answer_here(request, session))
             return
-        if request.method in STREAMS:
+        if is_stream := request.method in STREAMS:
             http.end_with_credential(None)
         late = self._keep_alive.add(http) if accepts.stream_named else None
-        if late is not None and session is not None:
+        if late is not None and session is not None and not is_stream:
             late.tracked = partial(self._streams.track, session, request.id)
         try:
             exchange = _exchange(request, client, session, late)
             exchange.lines = http.fields.lines
-            answer = await self._answer(exchange, request.key, session)
+            answer = await self._answer(exchange, request.key, session, http.leaving if is_stream else None)
         finally:
             if late is not None:
                 self._keep_alive.remove(late)
+        if is_stream and http.leaving.is_set:
+            raise ClientGone
         if late is not None and late.committed:
             await late.finish(answer.body)
         elif self._nodes is None or not await self._nodes.answer_elsewhere(answer.life, http, request.id):
             await _respond(http, accepts, answer.body)
 
-    async def _answer(self, exchange: Exchange, key: Key, session: HttpSession | None) -> Answer:
+    async def _answer(
+        self, exchange: Exchange, key: Key, session: HttpSession | None, leaving: Leaving | None = None
+    ) -> Answer:
+        """`leaving`: the request is cancelled when its client leaves."""
         # Of two requests with the same id, the newer one is the one that can be cancelled; both are answered.
-        with trio.CancelScope() as scope:
+        with trio.CancelScope() as scope, nullcontext() if leaving is None else leaving.ends(scope):
             if session is not None:
                 session.in_flight[key] = scope
             try:

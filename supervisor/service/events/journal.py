@@ -14,13 +14,20 @@ import secrets
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from operator import attrgetter
 from typing import Final, Protocol
 
 import msgspec
 
-from supervisor.service.events.limits import MAX_ALL_BYTES, MAX_CURSOR_CHARS, MAX_KEPT, MAX_KEPT_BYTES, MAX_LOGS
+from supervisor.service.events.limits import (
+    MAX_ALL_BYTES,
+    MAX_CURSOR_CHARS,
+    MAX_KEPT,
+    MAX_KEPT_BYTES,
+    MAX_LOGS,
+    MAX_READ_BYTES,
+)
 from supervisor.store.events.occurrence_table import SavedOccurrence, SavedTopic
 
 RESERVED: Final = 1_000_000
@@ -110,7 +117,7 @@ class TopicLog:
         self.head = number
 
     def after(self, number: int, limit: int, not_before: float = 0.0) -> Reading:
-        """Return what is kept behind a number, so many at most, up to the next gap; see `Topic.after`."""
+        """Return what is kept behind a number, so many and so much at most, up to the next gap; see `Topic.after`."""
         truncated, begin = number < self.since, max(number, self.since)
         while True:
             place = bisect_right(self._kept, begin, key=_number)
@@ -121,7 +128,9 @@ class TopicLog:
             if gap is None or first < end:
                 break
             truncated, begin = True, gap
-        events = self._kept[first : min(end, first + limit)]
+        wanted = self._kept[first : min(end, first + limit)]
+        sizes = accumulate(len(each.body) for each in wanted)
+        events = wanted[: max(1, sum(size <= MAX_READ_BYTES for size in sizes))]
         more = first + len(events) < len(self._kept) or (gap is not None and bool(events))
         return Reading(events, truncated, events[-1].number if more and events else max(begin, self.head), more)
 

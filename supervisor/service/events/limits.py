@@ -32,6 +32,8 @@ MAX_LISTED_BYTES: Final = 512 * 1024
 """Event types on a page of their list, and the bytes of their definitions."""
 MAX_POLLED: Final = 100
 """Events in one answer to a poll."""
+MAX_READ_BYTES: Final = 1024 * 1024
+"""Of the events that are read at a time; one of any size is."""
 LINGER_S: Final = 60.0
 """So long a topic is followed that nobody holds; or for three times until the next poll, if that is more."""
 HEARTBEAT_S: Final = 15.0

@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import MalformedRequest, UnknownMethod
+from actors.errors import MalformedRequest, ShuttingDown, UnknownMethod
 from actors.kit import Shares, Signal
 from actors.principal import Principal
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
@@ -22,7 +22,7 @@ from supervisor.metatools.answers.native_lists import cursor_of
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.events.errors import REVOKED, TooManyEvents, UnsupportedDelivery, members_of
-from supervisor.service.events.journal import Reading
+from supervisor.service.events.journal import Kept, Reading
 from supervisor.service.events.limits import HEARTBEAT_S, MAX_POLLED, MAX_STREAMS, STALLED_S
 from supervisor.service.events.topics import Topic, Topics
 from supervisor.service.events.types import EventType, Viewpoint, list_result
@@ -181,6 +181,8 @@ class EventRequests:
             at = self._at(exchange)
             async with self._topics.hold(at, wanted.name, wanted.arguments) as topic:
                 await EventStream(exchange, topic, self._topics, at).run(wanted)
+                if topic.closed and self._topics.ending:
+                    raise ShuttingDown("the daemon ends: go on from the last cursor with the next one")
         finally:
             self._streams.remove(principal)
         return self._fit(exchange.client, encode({"_meta": {META_SUBSCRIPTION: msgspec.Raw(exchange.id)}}))
@@ -221,7 +223,8 @@ class EventStream:
         reading = msgspec.structs.replace(reading, truncated=False)
         while True:
             if not self._topics.allowed(self._at, topic):
-                await self._say("terminated", error=members_of(topic.ended or REVOKED))
+                if topic.ended is not None or not self._topics.moved(self._at, topic):
+                    await self._say("terminated", error=members_of(topic.ended or REVOKED))
                 return
             await self._deliver(reading)
             if topic.failures > failures and topic.failure is not None:
@@ -245,16 +248,22 @@ class EventStream:
             begun = reading.events[0].number - 1 if reading.events else reading.head
             await self._say("active", cursor=topic.cursor(begun), truncated=True)
         for kept in reading.events:
-            said = {**json.MEMBERS.decode(kept.body), "cursor": topic.cursor(kept.number)}
-            await self._say("event", **said)
+            await self._send("event", self._params_of(kept))
+
+    def _params_of(self, kept: Kept) -> bytes:
+        """Return the params of a notification of what is kept, which is copied once, unless it has a `_meta`."""
+        more: dict[str, Any] = {"cursor": self._topic.cursor(kept.number), "_meta": self._meta}
+        if b'"_meta"' not in kept.body:
+            return b"".join([memoryview(kept.body)[:-1], b",", encode(more)[1:]])
+        members = json.MEMBERS.decode(kept.body)
+        return encode({**members, **more, "_meta": {**json.members(members.get("_meta")), **self._meta}})
 
     async def _say(self, what: str, **said: Any) -> None:
-        """Say it, once there is room. Raises `TooManyEvents` if there is none for long."""
-        voice, params = self._exchange.voice, said
-        meta = json.members(params.get("_meta")) if isinstance(params.get("_meta"), msgspec.Raw) else {}
-        message = jsonrpc.notification(
-            f"notifications/events/{what}", encode({**params, "_meta": {**meta, **self._meta}})
-        )
+        await self._send(what, encode({**said, "_meta": self._meta}))
+
+    async def _send(self, what: str, params: bytes) -> None:
+        """Send it, once there is room. Raises `TooManyEvents` if there is none for long."""
+        voice, message = self._exchange.voice, jsonrpc.notification(f"notifications/events/{what}", params)
         assert voice is not None, "there is one where a stream begins"
         pause_s, by = _FIRST_PAUSE_S, trio.current_time() + STALLED_S
         while not voice.say(message):

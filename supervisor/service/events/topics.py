@@ -21,6 +21,7 @@ from actors.kit import Shares
 from actors.principal import Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
+from supervisor.host.loop.wakes import Bell
 from supervisor.service.events.errors import TooManyEvents, UnknownEvent
 from supervisor.service.events.journal import Journal, Reading, TopicLog
 from supervisor.service.events.limits import LINGER_S, MAX_ARGUMENTS_BYTES, MAX_TOPICS, POLL_MS
@@ -48,7 +49,7 @@ class Topic:
         self.next_poll_ms = POLL_MS
         self._log = kept
         self._journal = journal
-        self._bell = trio.lowlevel.ParkingLot()
+        self._bells: set[Bell] = set()
 
     # For those who hold it ------------------------------------------------------------------------------------------
 
@@ -97,8 +98,13 @@ class Topic:
         Also until there were more than so many `failures`, if that is given. A checkpoint.
         """
         await trio.lowlevel.checkpoint()
-        while self.head <= number and not self.over and (failures < 0 or self.failures <= failures):
-            await self._bell.park()
+        bell = Bell()
+        self._bells.add(bell)
+        try:
+            while self.head <= number and not self.over and (failures < 0 or self.failures <= failures):
+                await bell.rings()
+        finally:
+            self._bells.discard(bell)
 
     # What its source says -------------------------------------------------------------------------------------------
 
@@ -107,7 +113,7 @@ class Topic:
             self._journal.mark_gap(self._log, cursor)
         else:
             self._journal.note_cursor(self._log, cursor)
-        self._bell.unpark_all()
+        self._ring()
 
     def event(self, occurrence: msgspec.Raw, cursor: str | None) -> None:
         try:
@@ -117,7 +123,7 @@ class Topic:
             self.checked(cursor)
         else:
             self._journal.add(self._log, read.event_id, read.time, read.body, cursor)
-            self._bell.unpark_all()
+            self._ring()
 
     def checked(self, cursor: str | None) -> None:
         self._journal.note_cursor(self._log, cursor)
@@ -125,10 +131,15 @@ class Topic:
     def error(self, error: ErrorObject) -> None:
         self.failures += 1
         self.failure = error
-        self._bell.unpark_all()
+        self._ring()
 
     def asked_every(self, milliseconds: int) -> None:
         self.next_poll_ms = milliseconds
+
+    def _ring(self) -> None:
+        """Wake who waits, in turns."""
+        for bell in self._bells:
+            bell.ring()
 
     @property
     def over(self) -> bool:
@@ -136,12 +147,12 @@ class Topic:
 
     def close(self) -> None:
         self.closed = True
-        self._bell.unpark_all()
+        self._ring()
 
     def end(self, error: ErrorObject) -> None:
         """It is followed no more, for a reason that its readers are told."""
         self.ended = self.ended or error
-        self._bell.unpark_all()
+        self._ring()
 
 
 class _Held:
@@ -204,10 +215,22 @@ class Topics:
 
     def allowed(self, at: Viewpoint, topic: Topic) -> bool:
         """Say whether somebody may (still) have what happens in a topic."""
+        return self._id_for(at, topic) == topic.origin.id
+
+    def moved(self, at: Viewpoint, topic: Topic) -> bool:
+        """Say whether what somebody has instead is another topic by now, as they have another login of its server."""
+        return self._id_for(at, topic) not in (None, topic.origin.id)
+
+    def _id_for(self, at: Viewpoint, topic: Topic) -> str | None:
         try:
-            return self._find(at, topic.name, topic.arguments)[1].id == topic.origin.id
+            return self._find(at, topic.name, topic.arguments)[1].id
         except SupervisorError:
-            return False
+            return None
+
+    @property
+    def ending(self) -> bool:
+        """Whether the daemon ends, so that nothing is followed any more."""
+        return self._begun.is_set() and self._nursery is None
 
     @asynccontextmanager
     async def hold(self, at: Viewpoint, name: str, arguments: msgspec.Raw) -> AsyncIterator[Topic]:

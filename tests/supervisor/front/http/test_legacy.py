@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from actors.errors import ServerExited, UnknownTool
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.config import Settings
+from supervisor.front.edge.request import ClientGone
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer, session_digest
 from supervisor.front.http.sessions import SessionMemory
@@ -395,6 +396,24 @@ async def test_a_client_that_leaves_has_cancelled_nothing() -> None:
         await wait_all_tasks_blocked()
         gate.set()
     assert done.is_set()
+
+
+async def test_a_stream_of_events_ends_when_its_client_leaves() -> None:
+    ended = trio.Event()
+
+    async def stream(client: Client, params: msgspec.Raw) -> bytes:
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.set()
+        raise AssertionError("it never ends by itself")
+
+    front = front_of(events__stream=stream)
+    with trio.fail_after(30), suppress(ClientGone):
+        async with opened(front.app, "POST", JSON_HEADERS, legacy("events/stream")) as call:
+            await wait_all_tasks_blocked()
+            call.leave()
+            await ended.wait()
 
 
 # Late answers ---------------------------------------------------------------------------------------------------------

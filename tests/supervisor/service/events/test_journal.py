@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from supervisor.service.events import journal as journals
 from supervisor.service.events.journal import Journal, Kept, TopicLog
-from supervisor.service.events.limits import MAX_KEPT, MAX_KEPT_BYTES
+from supervisor.service.events.limits import MAX_KEPT, MAX_KEPT_BYTES, MAX_READ_BYTES
 from supervisor.store import open_store
 from supervisor.store.events import occurrence_table
 from supervisor.store.events.occurrence_table import SavedOccurrence, SavedTopic
@@ -76,9 +76,19 @@ def test_what_is_kept_of_a_topic_has_a_bound_in_bytes_and_the_newest_always_stay
     log = TopicLog()
     for number in range(1, 20):
         log.add(kept(number, size=MAX_KEPT_BYTES // 4))
-    assert [each.number for each in log.after(-1, 100).events] == [16, 17, 18, 19]
+    assert read_all(log, log.since, 100) == [16, 17, 18, 19]
     log.add(kept(20, size=MAX_KEPT_BYTES + 1))
-    assert [each.number for each in log.after(-1, 100).events] == [20]
+    assert read_all(log, log.since, 100) == [20]
+
+
+def test_what_is_read_at_a_time_has_a_bound_in_bytes_and_one_of_any_size_is() -> None:
+    log = TopicLog()
+    for number, size in enumerate([MAX_READ_BYTES // 2, MAX_READ_BYTES // 2, 1, MAX_READ_BYTES + 1, 1], 1):
+        log.add(kept(number, size=size))
+    first = log.after(0, 100)
+    assert ([each.number for each in first.events], first.head, first.more) == ([1, 2], 2, True)
+    assert [each.number for each in log.after(3, 100).events] == [4]
+    assert read_all(log, 0, 100) == [1, 2, 3, 4, 5]
 
 
 def test_nothing_from_before_a_moment_is_read_and_that_is_said() -> None:

@@ -268,6 +268,39 @@ async def test_a_stream_of_who_may_not_have_it_any_more_ends_before_anything_els
         assert other.told[-1] == "terminated"
 
 
+async def test_a_stream_of_who_has_another_login_by_now_ends_so_that_they_ask_again() -> None:
+    async with rig() as it, streaming(it, client=ANN) as stream:
+        await it.source.tell("a")
+        it.source.launch = "desk~0123456789abcdef"
+        await it.source.tell("secret")
+        assert stream.told == ["active", "a"]
+        assert stream.ended["result"]["_meta"] == stream.ended["result"]["_meta"] | {META_SUBSCRIPTION: 1}
+        async with streaming(it, client=ANN, params={"cursor": stream.heard[-1][1]["cursor"]}) as other:
+            assert other.heard[0][1]["truncated"] is True
+            assert it.source.followed[-1].origin.launch == "desk~0123456789abcdef"
+
+
+async def test_the_end_of_the_daemon_ends_streams_that_go_on_with_the_next_one() -> None:
+    closing = trio.Event()
+    async with served({}) as running, trio.open_nursery() as nursery:
+        nursery.start_soon(running.gateway.parts.topics.run, closing)
+        async with streaming(Rig(running.gateway)) as stream:
+            closing.set()
+            await wait_all_tasks_blocked()
+            assert stream.told == ["active"]
+            error = stream.ended["error"]["data"]
+            assert (error["type"], error["retryable"]) == ("shutdown", True)
+            nursery.cancel_scope.cancel()
+
+
+async def test_what_an_event_has_of_its_own_stays_beside_what_is_ours() -> None:
+    async with rig() as it, streaming(it) as stream:
+        it.source.told.event(occurrence("a", _meta={"own": 1}, more=[{"_meta": 2}]), "1")
+        await wait_all_tasks_blocked()
+        params = stream.ear.heard[-1]["params"]
+        assert (params["_meta"], params["more"]) == ({"own": 1, META_SUBSCRIPTION: 1}, [{"_meta": 2}])
+
+
 async def test_a_client_that_reads_slowly_misses_nothing_and_one_that_does_not_read_loses_its_stream(
     mock_clock: MockClock,
 ) -> None:
