@@ -4,7 +4,8 @@ The question goes the way of a server's own: by a request, by an incomplete resu
 Nobody has said yes who was not asked, did not answer in time, or answered anything else; and nothing is sent before.
 
 What a modern server asks afterwards passes with a state of its own, so a request that is made again with that state is
-known to be confirmed; a state that was not given here means nothing.
+known to be confirmed; a state that was not given here means nothing. A confirmed call that was not sent, as its client
+had to answer something about another one first (`AnswerFirst`), is known for a while: the yes was for this call.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Final, cast
 import msgspec
 import trio
 
-from actors.errors import CannotAsk, SupervisorError
+from actors.errors import AnswerFirst, CannotAsk, SupervisorError
 from actors.messages import CallServer, Question
-from actors.principal import Principal
+from actors.principal import ClientKey
 from actors.protocol.agreement.client_capabilities import ELICIT
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.config.call_rules import CallRules
@@ -34,7 +35,9 @@ KEY: Final = "confirm"
 _SHOWN_COST: Final = 4
 """So many bytes of a call cost as much, to be shown, as one that a model wrote."""
 MAX_PASSED: Final = 4096
-"""Confirmed calls that go on with a state of their servers'."""
+"""Confirmed calls that are to be made again."""
+UNSENT_S: Final = 60.0
+"""For the call that comes first to end, after its question has its answer, and for the other one to be made again."""
 
 
 class Declined(SupervisorError, code=-31401, kind="declined"):
@@ -49,15 +52,23 @@ class Confirmations:
         self._consents = consents
         self._parking = parking
         self._bench = bench
-        self._passed: dict[tuple[Principal, bytes, bytes], float] = {}
+        self._passed: dict[_Key, float] = {}
 
-    def remember(self, exchange: Exchange, digest: bytes, state: msgspec.Raw, for_s: float) -> None:
-        """A confirmed call is to be made again within `for_s`, with this state of its server (JSON text, or empty)."""
+    def remember(self, exchange: Exchange, digest: bytes, state: msgspec.Raw | None, for_s: float) -> None:
+        """A confirmed call is to be made again within `for_s`, with this state of its server (JSON text, or empty).
+
+        None: it was not sent, so it is to be made anew, by the same client.
+        """
         now = trio.current_time()
         if len(self._passed) >= MAX_PASSED:
             self._passed = {key: until for key, until in self._passed.items() if until > now}
         if len(self._passed) < MAX_PASSED:
             self._passed[_key(exchange, digest, state)] = now + for_s
+
+    def remember_unsent(self, exchange: Exchange, error: AnswerFirst) -> None:
+        """A call was not sent, for another one that comes first. One that was confirmed is so when it is made again."""
+        if exchange.confirmed:
+            self.remember(exchange, exchange.confirmed, None, (error.retry_after_s or 0.0) + UNSENT_S)
 
     async def ask(
         self, exchange: Exchange, message: CallServer, digest: bytes, rules: CallRules, *, by_result: bool
@@ -69,8 +80,9 @@ class Confirmations:
         for a client that cannot be asked, `InvalidArguments` for a call that cannot be shown, and `InputNeeded` or
         `AskedByResult` for a client that is to make its request again.
         """
-        retry = exchange.retry
-        if retry is not None and self._passed.pop(_key(exchange, digest, retry.state), 0.0) > trio.current_time():
+        state = exchange.retry.state if exchange.retry is not None else None
+        if self._passed.pop(_key(exchange, digest, state), 0.0) > trio.current_time():
+            exchange.confirmed = digest
             return
         question = await self._bench.run(len(message.members) // _SHOWN_COST, _question, message)
         asked = UserRequest(
@@ -88,14 +100,14 @@ class Confirmations:
             self._note_unasked(message)
             text = f"{message.server}:{message.name} runs only after its user has said yes, and {error.message}"
             raise CannotAsk(f"{text}; tell the user", server=message.server) from None
-        self._check(answer, exchange, message)
+        self._check(answer, exchange, message, digest)
 
     def go_on(
         self, exchange: Exchange, message: CallServer, parked: Parked, answers: Mapping[str, msgspec.Raw]
     ) -> None:
         """Return if the user has said yes to a call that waited for that. Raises as `ask` does."""
         answer = take_answer(self._parking, exchange, parked, answers, KEY, message.server)
-        self._check(answer, exchange, message)
+        self._check(answer, exchange, message, parked.digest)
 
     def refusal(self, message: CallServer) -> Declined:
         """Return what a call ends with that needs a yes, of somebody whom nobody is to ask; see `ConfirmMode`."""
@@ -108,7 +120,7 @@ class Confirmations:
         """Say whether the user has said yes to this tool for longer than one call."""
         return self._consents.has(exchange, message.server)
 
-    def _check(self, answer: msgspec.Raw | None, exchange: Exchange, message: CallServer) -> None:
+    def _check(self, answer: msgspec.Raw | None, exchange: Exchange, message: CallServer, digest: bytes) -> None:
         """Raise `Declined` for what is no yes, and remember a yes for as long as it was given for.
 
         What was answered is in the audit since then (`Elicitations`).
@@ -116,6 +128,8 @@ class Confirmations:
         if answer is not None and confirmation_form.is_yes(answer):
             if how := confirmation_form.lasts(answer):
                 self._consents.give(exchange, message.server, cast("How", how))
+            else:
+                exchange.confirmed = digest
             return
         said = "the user did not say yes"
         if answer is None:
@@ -129,8 +143,14 @@ class Confirmations:
         self._audit.tally("tool.confirm", target, outcome="refused", detail=why)
 
 
-def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Principal, bytes, bytes]:
-    return exchange.client.principal, digest, hashlib.blake2b(bytes(state), digest_size=16).digest()
+_Key = tuple[ClientKey, bytes, bytes | None]
+
+
+def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw | None) -> _Key:
+    """A state is whose ever shows it, of the same principal; without one it is the same client that counts."""
+    if state is None:
+        return exchange.identity, digest, None
+    return (exchange.client.principal, None), digest, hashlib.blake2b(bytes(state), digest_size=16).digest()
 
 
 def _question(message: CallServer) -> Question:

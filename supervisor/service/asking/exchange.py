@@ -90,7 +90,8 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     `forwarded`: a server may have been asked; `waited_s`: how long that waited, see `Result`. `called` is the tool that
     a client named, of ours or of a server, `failed`: its result says that it has. `only_reads`: it calls no tool but
     one that surely does only that. `asks_later`: it is one of several calls of a request, so what an incomplete result
-    would ask waits until its client makes the call alone. `calls`: what ends the calls of such a request that have not
+    would ask waits until its client makes the call alone. `confirmed`: the digest of the call that its user said yes
+    to, for once. `calls`: what ends the calls of such a request that have not
     ended, whose result tells of each, and is sent all the same. `trace` is None without traces;
     `protocol` and `lines`, those of the head where there is one, are told there.
     """
@@ -109,6 +110,7 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     failed: bool = False
     only_reads: bool = False
     asks_later: bool = False
+    confirmed: bytes = b""
     calls: trio.CancelScope | None = None
     trace: RequestTrace | None = None
     protocol: str = "http"

@@ -20,7 +20,7 @@ import msgspec
 import trio
 
 from actors.codes import URL_ELICITATION_REQUIRED
-from actors.errors import CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, TooManyCalls
+from actors.errors import AnswerFirst, CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, TooManyCalls
 from actors.kit import Address, Latest, Reply, given_reason
 from actors.messages import CallServer, Question, Result
 from actors.protocol.asking import input_required
@@ -146,6 +146,9 @@ class RoundTrips:
         reply = self._router.request(msgspec.structs.replace(message, exchange=rounds, by_model=rounds.by_model))
         try:
             result = await self._round(rounds, reply, exchange, message)
+        except AnswerFirst as error:
+            self._confirmations.remember_unsent(exchange, error)
+            raise
         except RemoteError as error:
             passed = exchange.client.era == "legacy" or error.error.code != URL_ELICITATION_REQUIRED
             requests = {} if passed else requests_in(error.error)

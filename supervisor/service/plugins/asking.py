@@ -1,7 +1,8 @@
 """What plugins ask whoever makes a call, by the way of a confirmation: at their client, on a page, or by a result.
 
 Where the client is to make its request again, the hooks are asked again, too. They find the answers that there are
-among what the `memory` has, so nobody is asked anything twice, whoever else asks something later on.
+among what the `memory` has, so nobody is asked anything twice, whoever else asks something later on. That goes for a
+call, too, that was not sent, as its client had to answer something about another one first (`AnswerFirst`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final, Literal, cast
 import msgspec
 import trio
 
-from actors.errors import CallTimedOut, CannotAsk, MalformedRequest
+from actors.errors import AnswerFirst, CallTimedOut, CannotAsk, MalformedRequest
 from actors.kit import Latest
 from actors.messages import Question
 from actors.protocol.agreement.client_capabilities import ELICIT
@@ -26,6 +27,7 @@ from supervisor.plugins.answers import PluginQuestion
 from supervisor.plugins.contract import ToolCall
 from supervisor.plugins.questions import Action, GivenAnswer
 from supervisor.servers.deployment import Deployment
+from supervisor.service.asking.confirmations import UNSENT_S
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations, who_asks
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import GRACE_S, Parking, digest_of
@@ -36,6 +38,8 @@ from supervisor.service.request import ServerRequest
 
 MAX_ANSWER_BYTES: Final = 1024 * 1024
 """A larger one counts as cancelled. A page takes less."""
+_UNSENT: Final = "not sent: "
+"""What stands, with the client behind it, in the place of the state that a client was not given."""
 _DIGEST_COST: Final = 16
 _ANSWERS_COST: Final = 4
 """So many bytes cost as much, to be digested or read, as one that a model wrote."""
@@ -67,6 +71,8 @@ class PluginQuestions:
         asker = CallAsker(self, exchange, request, digest)
         if exchange.retry is not None:
             await asker.recall(exchange.retry)
+        elif len(self.memory):
+            asker.recall_unsent()
         return asker
 
 
@@ -85,6 +91,7 @@ class CallAsker:
         self.known = KnownCall()
         self.waited_s = 0.0
         self._state = ""
+        self._unsent = f"{_UNSENT}{exchange.identity[1]}"
         self._recalled: KnownCall | None = None
 
     @property
@@ -136,6 +143,12 @@ class CallAsker:
             self.restore()
             raise
 
+    def recall_unsent(self) -> None:
+        """Find what is known of a request whose call was not sent the last time; see `keep_unsent`."""
+        known = self._of_all.memory.take(self._exchange.client.principal, self._digest, self._unsent)
+        if known is not None:
+            self._state, self.known, self._recalled = self._unsent, known, known
+
     async def _take(self, retry: input_required.Retry, state: str, plugin: str, key: str) -> None:
         of_all, principal = self._of_all, self._exchange.client.principal
         answers = await of_all.bench.run(len(retry.responses) // _ANSWERS_COST, input_required.answers, retry)
@@ -170,8 +183,14 @@ class CallAsker:
         state = asked.state if isinstance(asked, AskedByResult) else json.text_at(msgspec.Raw(asked.result), STATE)
         self._keep(state, self.known)
 
-    def _keep(self, state: str, known: KnownCall) -> None:
-        for_s = max(self._rules.question_timeout_s, self._rules.max_s) + GRACE_S
+    def keep_unsent(self, error: AnswerFirst) -> None:
+        """The call was not sent, as another one comes first. What is known is for the same call of the same client."""
+        if self.known.answers:
+            self._keep(self._unsent, self.known, (error.retry_after_s or 0.0) + UNSENT_S)
+
+    def _keep(self, state: str, known: KnownCall, for_s: float | None = None) -> None:
+        if for_s is None:
+            for_s = max(self._rules.question_timeout_s, self._rules.max_s) + GRACE_S
         self._of_all.memory.keep(self._exchange.client.principal, self._digest, state, known, for_s)
 
     @property

@@ -14,7 +14,7 @@ import msgspec
 
 from actors.catalogue.metadata import Traits
 from actors.codes import URL_ELICITATION_REQUIRED
-from actors.errors import CallRefused, InvalidArguments, MalformedRequest
+from actors.errors import AnswerFirst, CallRefused, InvalidArguments, MalformedRequest
 from actors.kit import Latest
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire import json
@@ -83,6 +83,9 @@ class CallHooks:
             return await self.after(call, body, asker)
         except (InputNeeded, AskedByResult) as asked:
             asker.keep(asked)
+            raise
+        except AnswerFirst as error:
+            asker.keep_unsent(error)
             raise
         except MalformedRequest:
             asker.restore()

@@ -27,6 +27,7 @@ from supervisor.config.syntax.units import Ask
 from supervisor.fleet.lives import HeldElsewhere
 from supervisor.plugins.contract import Plugin, PluginOptions, ToolCall
 from supervisor.plugins.questions import TextInput, UserQuestion
+from supervisor.service.asking.confirmations import UNSENT_S
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
@@ -542,3 +543,70 @@ async def test_a_client_that_takes_requests_is_asked_by_a_plugin_about_all_calls
     assert len(ear.heard) == 2
     assert [each["structuredContent"] for each in entries(results[0])] == [{"n": 1}, {"n": 2}]
     assert here.called == ["echo"] * 2
+
+
+SAID_YES = {"confirm": {"action": "accept", "content": {"run": True}}}
+
+
+async def confirmed(here: Rig, *calls: Any) -> Any:
+    """Make calls that need a yes, say it for each, and return what they come to."""
+    told = [each["structuredContent"] for each in entries(await here.made(*calls))]
+    assert [[*each["questions"]] for each in told] == [["confirm"]] * len(calls)
+    going_on = [
+        call(*made, continuation=each["continuation"], answers=SAID_YES) for made, each in zip(calls, told, strict=True)
+    ]
+    return [each["structuredContent"] for each in entries((await here.execute({"calls": going_on}))["result"])]
+
+
+async def questions_of(here: Rig, made: Any, client: Client = LEGACY) -> list[str]:
+    return [*(await here.execute(call(*made), client))["result"]["structuredContent"]["questions"]]
+
+
+FIRST, SECOND, THIRD = (("ask", {"message": message}) for message in ("A?", "B?", "C?"))
+
+
+async def test_a_yes_to_a_call_that_was_not_sent_is_good_for_the_same_call_of_the_same_client_once(
+    autojump_clock: MockClock,
+) -> None:
+    async with rig(ask="everyone", confirm=("ask",)) as here:
+        asked, refused = await confirmed(here, FIRST, SECOND)
+        assert refused["error"]["type"] == "answer_first"
+        assert await questions_of(here, THIRD) == ["confirm"]
+        assert await questions_of(here, SECOND, replace(LEGACY, name="another")) == ["confirm"]
+        going_on = call(*FIRST, continuation=asked["continuation"], answers={"question-1": YES})
+        done, asked = entries((await here.execute({"calls": [going_on, call(*SECOND)]}))["result"])
+        assert done["structuredContent"]["got"]["result"] == YES
+        assert [*asked["structuredContent"]["questions"]] == ["question-1"]
+        assert await questions_of(here, SECOND) == ["confirm"]
+        assert here.called == ["ask", "ask"]
+
+
+async def test_a_yes_to_a_call_that_was_not_sent_does_not_last(autojump_clock: MockClock) -> None:
+    async with rig(ask="everyone", confirm=("ask",)) as here:
+        _, refused = await confirmed(here, FIRST, SECOND)
+        await trio.sleep(refused["error"]["retry_after_ms"] / 1000 + UNSENT_S)
+        assert await questions_of(here, SECOND) == ["confirm"]
+        assert here.called == ["ask"]
+
+
+async def test_what_a_plugin_was_told_of_a_call_that_was_not_sent_it_is_not_asked_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with rig(ask="everyone") as here:
+        plugged(here.running.gateway.parts.plugin_table, asks=AsksBefore)
+        pair: list[Any] = [("ask", {"message": "A?", "n": 1}), ("ask", {"message": "B?", "n": 2})]
+        told = [each["structuredContent"] for each in entries(await here.made(*pair))]
+        going_on = [
+            call(*made, continuation=each["continuation"], answers={next(iter(each["questions"])): text_answer(number)})
+            for number, (made, each) in enumerate(zip(pair, told, strict=True), 1)
+        ]
+        asked, refused = entries((await here.execute({"calls": going_on}))["result"])
+        assert refused["structuredContent"]["error"]["type"] == "answer_first"
+        answered = {"continuation": asked["structuredContent"]["continuation"], "answers": {"question-1": YES}}
+        both = {"calls": [call(*pair[0], **answered), call(*pair[1])]}
+        done, asked = entries((await here.execute(both))["result"])
+        assert done["structuredContent"]["got"]["result"] == YES
+        assert asked["structuredContent"]["questions"]["question-1"]["message"] == "B?"
+        told = (await here.execute(call(*pair[1])))["result"]["structuredContent"]
+        assert [each["message"] for each in told["questions"].values()] == ["Call 2?"]
+        assert here.called == ["ask", "ask"]
