@@ -18,11 +18,14 @@ import httpx2
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 from trio.testing import wait_all_tasks_blocked
 
+from actors.catalogue.offer import decode_offer, encode_offer
 from actors.errors import ConfigError, MailboxFull
 from actors.kit import Reply
 from actors.messages import WakeServer
+from actors.protocol.listing import CAPABILITIES, Kind
 from actors.registry.actor import Registry
 from actors.router import BeginShutdown, Message, Router
 from supervisor import house as building
@@ -46,6 +49,7 @@ from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.ready import in_turns, woken
+from tests.fakes.skill_server import SkillServer
 from tests.fakes.want import no_threads
 
 
@@ -313,6 +317,38 @@ async def test_what_is_known_and_fresh_is_not_read_again_at_the_start_and_what_i
             await trio.sleep(0.05)
             rows = (await client.get("/api/status")).json()["servers"]
         assert all(row["problems"] == [] for row in rows)
+
+
+@pytest.mark.parametrize(("kind", "asked"), [("skills", "skills/list"), ("events", "events/list")])
+async def test_lists_that_an_earlier_version_did_not_read_are_read_soon(
+    tmp_path: Path, data: DataDir, kind: Kind, asked: str
+) -> None:
+    server = SkillServer()
+    server.capabilities = {**server.capabilities, "extensions": {CAPABILITIES[kind]: {}}}
+    # Nobody wakes it for its age alone: only what is in doubt is looked at while it sleeps.
+    servers = {"desk": {"command": "x", "catalogue_max_age_s": 0.5, "refresh_asleep": False}}
+
+    def connect(deployed: DeployedServer) -> MemoryTransport:
+        del deployed
+        return MemoryTransport(server.serve)
+
+    async def run_until(done: Callable[[], bool]) -> None:
+        async with running(configuration(tmp_path, servers), data, connect=connect) as client:
+            await until_ready(client)
+            with trio.fail_after(20):
+                while not done():  # noqa: ASYNC110 - a server works
+                    await trio.sleep(0.02)
+
+    def lists() -> int:
+        return sum(method == asked for method, _ in server.asked)
+
+    await run_until(lambda: lists() > 0)
+    with closing(sqlite3.connect(data.database)) as connection, connection:
+        ((payload,),) = connection.execute("SELECT payload FROM servers")
+        older = replace(decode_offer(payload), **{kind: ()}, marked_by=1)
+        connection.execute("UPDATE servers SET payload = ?", (encode_offer(older),))
+    server.asked.clear()
+    await run_until(lambda: lists() > 0)
 
 
 async def test_a_server_whose_lists_could_not_be_read_does_not_look_healthy(tmp_path: Path, data: DataDir) -> None:

@@ -19,11 +19,13 @@ from actors.catalogue.lists.findings import look
 from actors.catalogue.lists.suspicion_rules import AS_TEXT
 from actors.catalogue.lists.suspicions import alarms_of
 from actors.catalogue.offer import Tool
+from actors.protocol.listing import METHODS
 from actors.protocol.wire import json
 
 _READING: Final = "definitions held against the schema of the protocol"
-MARKS: Final = zlib.crc32(f"{AS_TEXT}{_READING}".encode()) or 1
-"""Another number for other rules: what was read and marked by earlier ones is read again, see `validation`."""
+MARKS: Final = zlib.crc32(f"{AS_TEXT}{_READING}{' '.join(METHODS)}".encode()) or 1
+"""Another number for other rules, and for other lists: what was read and marked by earlier ones is read again, see
+`validation`."""
 
 TWICE: Final = "schema-twice"
 

@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from actors.catalogue.lists.marks import MARKS, marks_of
 from actors.catalogue.lists.skills import UnusableSkill, read_skill
 from actors.catalogue.offer import DELIVERIES, NO_RAW, Declared, EventType, Offer, Prompt, Resource, Skill, Tool, key_of
+from actors.protocol.agreement.event_capability import EVENTS, SKETCHED
 from actors.protocol.definitions.fit import Unfit, fit
-from actors.protocol.listing import METHODS, Kind
+from actors.protocol.listing import METHODS, SKILLS, Kind, capability_names
 from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import MARK, Mirror, MisplacedMirror, mirrors_in
 from actors.protocol.wire.outline import MalformedJson, extent
@@ -155,8 +156,16 @@ def _decode(kind: Kind, raw: msgspec.Raw) -> tuple[dict[str, Any], _Texts]:
         raise Unusable(str(reason)) from None
 
 
+LATER: dict[Kind, tuple[str, ...]] = {"skills": (SKILLS,), "events": (EVENTS, SKETCHED)}
+"""Lists that earlier versions did not read, and what announces them: an offer of theirs has none, whatever there is."""
+
+
 def read_again(offer: Offer) -> Offer:
-    """Return an offer that was read by rules of before as it is read by those of today. Takes a while."""
+    """Return an offer that was read by rules of before as it is read by those of today. Takes a while.
+
+    It is in doubt, so that its server is asked soon, if that says to have a list of a kind that was not always read and
+    none is known.
+    """
     if offer.marked_by == MARKS:
         return offer
     problems: list[str] = []
@@ -170,7 +179,9 @@ def read_again(offer: Offer) -> Offer:
                 problems.append(f"{METHODS[kind]}: {key_of(entry)[:80]!r} left out: {reason}")
         lists[kind] = tuple(kept)
     told = (*offer.problems, *problems[: max(0, MAX_PROBLEMS - len(offer.problems))])
-    return replace(offer, **lists, problems=told, marked_by=MARKS)
+    declared = capability_names(offer.capabilities)
+    unread = any(not lists[kind] and not declared.isdisjoint(names) for kind, names in LATER.items())
+    return replace(offer, **lists, problems=told, marked_by=MARKS, read_at=0.0 if unread else offer.read_at)
 
 
 def _check_extent(data: bytes) -> None:
