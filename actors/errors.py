@@ -18,6 +18,17 @@ from actors.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 Outcome = Literal["not_sent", "unknown", "completed"]
 
 
+def forget_frames(error: BaseException) -> None:
+    """Take from an error that is told, and from those it came of, the frames that it came through.
+
+    One of these mostly holds what holds the error, such as the reply that it came by. So all that its call consisted of
+    would be a cycle, and not freed without a search for garbage (`supervisor.host.loop.pauses` says what that costs).
+    """
+    over: BaseException | None = error
+    while over is not None and over.__traceback__ is not None:
+        over.__traceback__, over = None, over.__cause__ or over.__context__
+
+
 class SupervisorError(Exception):
     """An expected failure of no other kind. Its message may reach a client: no payload, no secret, no traceback."""
 

@@ -12,7 +12,7 @@ import trio
 
 from actors.catalogue.lists.marks import digest
 from actors.catalogue.metadata import seems_to_read
-from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation, SupervisorError
+from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation, SupervisorError, forget_frames
 from actors.kit import Latest
 from actors.messages import CallServer, Result
 from actors.observer import CallTrace
@@ -112,6 +112,7 @@ class Forwarder:
             if waited_s:
                 self.meters.on_wait(waited_s, woke=result.woke)
         if refused is not None:
+            forget_frames(refused)
             result = await self._error_result(client, request, refused)
         if (
             request.as_task

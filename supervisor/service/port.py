@@ -15,7 +15,7 @@ import trio
 
 from actors import codes
 from actors.catalogue.diff import Revisions as Revisions
-from actors.errors import Outcome, Starved, SupervisorError
+from actors.errors import Outcome, Starved, SupervisorError, forget_frames
 from actors.kit import Signal, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol.listing import LISTED_BY
@@ -124,12 +124,15 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
             return Answer(jsonrpc.success(id_, result))
         return Answer(await beside(lambda: jsonrpc.success(id_, result)))  # a join of so many bytes gives up the lock
     except InputNeeded as incomplete:
+        forget_frames(incomplete)
         return Answer(jsonrpc.success(id_, incomplete.result))
     except SupervisorError as error:
         return failure(id_, error)
     except HeldElsewhere as held:
+        forget_frames(held)
         return msgspec.structs.replace(failure(id_, held.error), life=held.life)
     except jsonrpc.RemoteError as error:
+        forget_frames(error)
         remote = error.error
         data = remote.data if bytes(remote.data) else None
         status = _status(method, remote.code)
@@ -168,5 +171,6 @@ def _status(method: str, code: int) -> int:
 
 
 def failure(id_: bytes, error: SupervisorError) -> Answer:
+    forget_frames(error)
     body = jsonrpc.failure(id_, error.code, error.message, error.data())
     return Answer(body, error.http_status, False, error.kind, error.code)

@@ -12,10 +12,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.errors import SpawnFailed
+from actors.messages import CallServer
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
+from supervisor.service.asking.exchange import Exchange
 from supervisor.usage.records import MAX_NAMED_CHARS, UNKNOWN
 from tests.fakes.event_reader import reading
+from tests.fakes.garbage import no_search
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import Doorway
@@ -171,3 +174,12 @@ async def test_names_that_a_client_makes_up_make_nothing_grow(tmp_path: Path, da
 
 def operator(at: Doorway) -> dict[str, str]:
     return {"authorization": f"Bearer {at.keys['operator']}"}
+
+
+async def test_calls_that_failed_are_freed_without_a_search(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as at:
+        with no_search() as alive:
+            for door in DOORS:
+                for server, name in CALLS:
+                    await call(at, door, server, name)
+            assert alive(Exchange, CallServer) == 0

@@ -12,7 +12,15 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from actors.codes import URL_ELICITATION_REQUIRED
-from actors.errors import AnswerFirst, MailboxFull, MalformedRequest, ShuttingDown, Starved, SupervisorError
+from actors.errors import (
+    AnswerFirst,
+    MailboxFull,
+    MalformedRequest,
+    ShuttingDown,
+    Starved,
+    SupervisorError,
+    forget_frames,
+)
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
@@ -66,6 +74,7 @@ def result(error: SupervisorError | RemoteError, unset: Sequence[str] = ()) -> b
 
     `unset`: the variables of the server's environment whose values are placeholders, as its configuration has them.
     """
+    forget_frames(error)
     text, structured = _remote(error, unset) if isinstance(error, RemoteError) else _own(error)
     block = {"type": "text", "text": text}
     return encode({"content": [block], "structuredContent": {"error": structured}, "isError": True})
