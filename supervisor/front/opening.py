@@ -75,7 +75,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         plugins=house.plugins,
         meters=house.meters,
         used_by=house.usage.of,
-        journal=Journal(house.clock, store),
+        journal=Journal(house.clock, store, _life_of(house)),
     )
     starts = servers.shared.starts.spawning
     warm_up = WarmUp(

@@ -20,6 +20,8 @@ from typing import Final, Protocol
 
 import msgspec
 
+from supervisor.fleet.lives import DaemonLife
+from supervisor.service.events.errors import TooManyEvents
 from supervisor.service.events.limits import (
     MAX_ALL_BYTES,
     MAX_CURSOR_CHARS,
@@ -34,6 +36,8 @@ RESERVED: Final = 1_000_000
 """So many numbers are given until it is saved again which ones no later life of the daemon gives."""
 TRIMMED_EVERY: Final = 1000
 """So many rows are added until those on the disk that are too old, or too many, are forgotten."""
+MAX_DIGITS: Final = 20
+CURSOR_DOTS: Final = 3
 SUMMED_EVERY: Final = 16
 """With so many numbers it is looked how much there is in memory."""
 _number: Final = attrgetter("number")
@@ -150,10 +154,14 @@ class Disk(Protocol):
 
 
 class Journal:
-    """All of it. `clock` gives unix seconds; without a `disk` nothing outlives the daemon. `begin` comes first."""
+    """All of it. `clock` gives unix seconds; without a `disk` nothing outlives the daemon. `begin` comes first.
 
-    def __init__(self, clock: Callable[[], float], disk: Disk | None = None) -> None:
+    `node` is which one of a fleet this is: each keeps its own, and cursors say whose they are.
+    """
+
+    def __init__(self, clock: Callable[[], float], disk: Disk | None = None, node: DaemonLife | None = None) -> None:
         self.clock = clock
+        self._node = node or DaemonLife()
         self.life = secrets.token_urlsafe(8)
         self._disk = disk
         self._number = self._reserved = 0
@@ -171,6 +179,29 @@ class Journal:
         self._reserve()
         if self._disk is not None:
             self._disk.trim_occurrences()
+
+    def cursor(self, topic: str, number: int) -> str:
+        """Return how clients know a place in a topic."""
+        node = f".{self._node.own.hex()}" if self._node.own else ""
+        return f"{self.life}.{topic}.{number}{node}"
+
+    def position(self, topic: str, cursor: str) -> int | None:
+        """Return the number that a cursor means; None if it is none of this topic, in this journal."""
+        life, _, rest = cursor.partition(".")
+        id_, _, rest = rest.partition(".")
+        number = rest.partition(".")[0]
+        known = life == self.life and id_ == topic and number.isascii() and number.isdigit()
+        return int(number[:MAX_DIGITS]) if known else None
+
+    def check_here(self, cursor: str) -> None:
+        """Raise `HeldElsewhere` for a cursor that another node of the fleet has given, as long as that is there."""
+        if self._node.own and cursor.count(".") == CURSOR_DOTS and not cursor.startswith(f"{self.life}."):
+            try:
+                node = bytes.fromhex(cursor.rpartition(".")[2])
+            except ValueError:
+                return
+            text = "the cursor is of another node of the fleet; ask over HTTP, or begin anew with null"
+            self._node.check_here(node, TooManyEvents(text, "cursors", 0))
 
     async def open(self, topic: str) -> TopicLog:
         """Return what is kept of a topic. A checkpoint where it has to be read."""

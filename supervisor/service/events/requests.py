@@ -190,13 +190,15 @@ class EventRequests:
     async def _read(self, exchange: Exchange) -> Wanted:
         """Return what a poll or a stream wants; a server of which nothing is known yet is waited for.
 
-        Raises `MalformedRequest`, and why a server does not come.
+        Raises `MalformedRequest`, `HeldElsewhere` for a cursor of another node, and why a server does not come.
         """
         since, principal = trio.current_time(), exchange.client.principal
         try:
             wanted = json.read(_wanted, exchange.params)
         except json.UnreadableJson as error:
             raise MalformedRequest(f"{exchange.method}: {error}") from None
+        if wanted.cursor is not None:
+            self._topics.journal.check_here(wanted.cursor)
         seen = self._visible.now(principal)
         server = seen.names.literal(wanted.name.partition(":")[0])
         if server is not None and server not in seen.entries:

@@ -74,7 +74,7 @@ class Topic:
 
     def cursor(self, number: int) -> str:
         """Return how a client knows a place in this topic."""
-        return f"{self._journal.life}.{self.origin.id}.{number}"
+        return self._journal.cursor(self.origin.id, number)
 
     def position(self, cursor: str | None) -> int | None:
         """Return the number that a cursor means, for None that of now; None if nothing is known of that.
@@ -83,10 +83,8 @@ class Topic:
         """
         if cursor is None:
             return self.head
-        life, _, rest = cursor.partition(".")
-        id_, _, number = rest.partition(".")
-        known = life == self._journal.life and id_ == self.origin.id and number.isascii() and number.isdigit()
-        return min(int(number[:20]), self.head) if known else None
+        number = self._journal.position(self.origin.id, cursor)
+        return None if number is None else min(number, self.head)
 
     def after(self, number: int, limit: int, not_before: float = 0.0) -> Reading:
         """Return what is kept behind a number, so many at most; nothing from before a moment (unix s)."""

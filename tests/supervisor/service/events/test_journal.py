@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervisor.fleet.lives import DaemonLife, HeldElsewhere
 from supervisor.service.events import journal as journals
 from supervisor.service.events.journal import Journal, Kept, TopicLog
 from supervisor.service.events.limits import MAX_KEPT, MAX_KEPT_BYTES, MAX_READ_BYTES
@@ -158,6 +159,27 @@ async def test_what_was_kept_is_there_in_the_next_life_and_new_numbers_are_behin
 
 async def test_a_cursor_of_another_journal_is_none_of_this_one() -> None:
     assert (await begun(Disk())).life != (await begun(Disk())).life
+
+
+async def test_a_cursor_of_another_node_that_is_there_is_for_that_one() -> None:
+    others = {b"other"}
+    mine, other, gone = (
+        Journal(lambda: 0.0, None, DaemonLife(life, others.__contains__)) for life in (b"mine", b"other", b"gone")
+    )
+    alone = Journal(lambda: 0.0)
+    for journal in (mine, other, gone, alone):
+        cursor = journal.cursor("t", 7)
+        assert (journal.position("t", cursor), journal.position("u", cursor)) == (7, None)
+        assert mine.position("t", cursor) == (7 if journal is mine else None)
+        alone.check_here(cursor)
+        if journal is other:
+            with pytest.raises(HeldElsewhere) as elsewhere:
+                mine.check_here(cursor)
+            assert elsewhere.value.life == b"other".hex()
+        else:
+            mine.check_here(cursor)
+    for odd in ("", "...", "a.b.c.not hex", "x" * 10_000):
+        mine.check_here(odd)
 
 
 async def test_what_the_disk_did_not_take_is_a_gap_in_the_next_life() -> None:
