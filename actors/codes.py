@@ -25,7 +25,8 @@ EVENT_NOT_FOUND: Final = -32023
 FORBIDDEN: Final = -32024
 RESOURCE_EXHAUSTED: Final = -32025
 UNSUPPORTED: Final = -32026
-"""These four of the Events extension (SEP-3415, "Error Handling")."""
+CALLBACK_ENDPOINT: Final = -32027
+"""These five of the Events extension (SEP-3415, "Error Handling")."""
 URL_ELICITATION_REQUIRED: Final = -32042
 """Of 2025-11-25: addresses are to be opened before the call is made again."""
 NO_CODE: Final = 0

@@ -46,7 +46,14 @@ from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.doors.event_types import LoginShared
 from supervisor.service.doors.task_requests import TasksNotDeclared
-from supervisor.service.events.errors import TooManyEvents, UnknownEvent, UnsupportedDelivery
+from supervisor.service.events.errors import (
+    CallbackUnusable,
+    PrincipalNeeded,
+    TooManyEvents,
+    UnknownEvent,
+    UnknownSubscription,
+    UnsupportedDelivery,
+)
 
 Arrow = tuple[str, str, str]
 BESIDE = (
@@ -54,7 +61,10 @@ BESIDE = (
     *(TasksNotDeclared, UnknownTask),
 )
 """Errors that clients meet and that stand with what raises them, not in `actors/errors.py`."""
-OF_EVENTS = (LoginShared, TooManyEvents, UnknownEvent, UnsupportedDelivery)
+OF_EVENTS = (
+    *(CallbackUnusable, LoginShared, PrincipalNeeded, TooManyEvents, UnknownEvent, UnknownSubscription),
+    UnsupportedDelivery,
+)
 """The same about events of servers, which have a page of their own."""
 SETTINGS = {
     "configuration": ("units", "top-level", "foreign"),

@@ -26,9 +26,15 @@ from supervisor.config.syntax.keys import hint_of, is_comment
 from supervisor.config.syntax.origins import Lookups, ValueLayer, overlay
 from supervisor.config.syntax.values import Findings, Remark, build, keys_of, raise_together, type_faults
 
+
+def _https_origin(text: str) -> object:
+    return origin if (origin := origin_of(text)) is not None and origin[0] == "https" else None
+
+
 _NAMES: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
     ("allowed_hosts", authority, "a host", '"mcp.example.com" or "mcp.example.com:8443"'),
     ("allowed_origins", origin_of, "an origin", '"https://app.example.com", without a path'),
+    ("webhook_origins", _https_origin, "an origin of https", '"https://hooks.internal:8443", without a path'),
 )
 """Settings whose entries have a form: what reads it, what it is, an example."""
 _PATHS = ("data_dir", "tls_certificate", "tls_key")

@@ -214,6 +214,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Where events are sent, see `docs/reference/events.md`."""
     max_kept_events: Count = 10_000
     """The newest events, kept in memory for those who come again on `/api/events`."""
+    webhook_origins: tuple[str, ...] = ()
+    """Origins of addresses that clients may have events of servers posted to although they are not on the public
+    internet, as `https://hooks.internal:8443`; see `docs/developers/server-events.md`."""
     max_event_streams: Count = 32
     """Open event streams at `/api/events`. One user may have as many as they leave free for others."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from socket import socket
 
 import msgspec
 import trio
 
+from actors.principal import LOCAL, Principal
 from supervisor.config import Settings
 from supervisor.config.syntax.address import base_url
 from supervisor.fleet.lives import DaemonLife
@@ -25,7 +27,7 @@ from supervisor.host.version import VERSION
 from supervisor.house import House
 from supervisor.identity.key_file import KEY_FILE
 from supervisor.identity.operator_key import OperatorKey
-from supervisor.identity.people import Person
+from supervisor.identity.people import Person, team_of, user_of
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.following import follow
 from supervisor.oauth.late import open_verifier
@@ -42,7 +44,10 @@ from supervisor.servers.warm_up import WarmUp
 from supervisor.service.asking.consents import Consent, Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
+from supervisor.service.events.callbacks import Callbacks
 from supervisor.service.events.journal import Journal
+from supervisor.service.events.types import Viewpoint
+from supervisor.service.events.webhooks import Webhooks
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import Service
 from supervisor.values.shared import SharedValues
@@ -92,6 +97,15 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     core.start_soon(warm_up.run)
     house.usage.arguments.wanted = lambda: deployment.value.settings.calls_keep_arguments
     house.usage.arguments.hide_for = ConfiguredSecrets(deployment, house.launches.names).hide_for
+
+    async def view_of(principal: Principal) -> Viewpoint | None:
+        """Return what somebody sees now who is not here; None for who could not come in any more."""
+        user, team = user_of(principal), team_of(principal)
+        person = deployment.value.person(user, role="member", team=team)
+        known = deployment.value.settings.auth != "tokens" or tokens.has(user, team, house.clock())
+        return Viewpoint(principal, await doors.seen_by(person)) if person is not None and known else None
+
+    parts.webhooks = webhooks = None if house.fleet is not None else _make_webhooks(house, parts, view_of)
     gateway = Gateway(parts, VERSION)
     core.start_soon(gateway.run)
     core.start_soon(gateway.parts.parking.run, house.closing)
@@ -169,11 +183,21 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         figures=house.figures,
     )
     core.start_soon(doors.run)
+    if webhooks is not None:
+        house.parts.start("webhooks", partial(webhooks.run, house.closing))
     house.parts.start("lag of the loop", view.lag.run)
     house.parts.start("metrics", partial(follow, registry.feed, house.meters))
     house.parts.start("end when idle", partial(watch_idleness, counters, settings.idle_exit_s, house.tell_idle))
     state = EdgeState(counters, Budget(buffered_bytes(settings)), house.conditions)
     return await Front.open(settings, sockets, doors, view, house.data, store, state)
+
+
+def _make_webhooks(
+    house: House, parts: ServiceParts, view_of: Callable[[Principal], Awaitable[Viewpoint | None]]
+) -> Webhooks:
+    callbacks = Callbacks(lambda: house.deployment.value.settings.webhook_origins, house.clock)
+    whole = Viewpoint(LOCAL, parts.visible)
+    return Webhooks(parts.topics, callbacks, house.store, house.data.key("webhooks"), view_of, whole, house.clock)
 
 
 def _life_of(house: House) -> DaemonLife | None:

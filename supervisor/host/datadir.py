@@ -32,7 +32,7 @@ from supervisor.identity.key_file import KEY_BYTES, read_key
 from supervisor.store.file import examine
 
 LOCK_NAME = "daemon.lock"
-KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values", "fleet"]
+KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values", "webhooks", "fleet"]
 """The keys of a daemon, each a file."""
 OF_FLEET: Final = frozenset({"launch", "session", "request-state"})
 """Those that all nodes of a fleet have in common: what one has named or sealed, another one knows."""

@@ -121,6 +121,16 @@ class TokenTable:
         """Say whether a token that was found once would be again."""
         return token.digest in self._tokens and not token.has_expired(now)
 
+    def has(self, user: str, team: str, now: float) -> bool:
+        """Say whether a user has a token that is good at the addresses of all, for one team alone if one is named.
+
+        Nothing says that it has none before they are `read`.
+        """
+        return not self.read or any(
+            token.user == user and token.team == team and not (token.server or token.has_expired(now))
+            for token in self._tokens.values()
+        )
+
     def find(self, text: str, now: float, server: str = "") -> SavedToken | None:
         """Return what a text is the token of, at the personal address of a server if one is named.
 

@@ -23,7 +23,7 @@ from supervisor.store.audit_table import AUDIT_SCHEMA
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 MAX_DAMAGED_COPIES = 3
 """Of damaged files so many are kept, the newest: damage must not fill the disk."""
 CHECK_S = 1.5
@@ -75,6 +75,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS event_topics (topic TEXT PRIMARY KEY, since INTEGER NOT NULL, cursor TEXT,"
     " saved_at REAL NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS event_journal (life TEXT PRIMARY KEY, reserved INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS webhooks (id TEXT PRIMARY KEY, expires_at REAL NOT NULL, cursor TEXT NOT NULL,"
+    " sealed BLOB NOT NULL) WITHOUT ROWID",
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
     4: {

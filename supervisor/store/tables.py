@@ -23,6 +23,7 @@ from supervisor.store import audit_table
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
 from supervisor.store.events.event_table import EventTable
 from supervisor.store.events.occurrence_table import OccurrenceTable
+from supervisor.store.events.webhook_table import WebhookTable
 from supervisor.store.records import (
     ALL_UNTIL,
     ERA_TTL_S,
@@ -68,7 +69,7 @@ _EXPIRED_ERA = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
 _LOAD_ERA = f"SELECT era FROM eras WHERE digest = ? AND NOT {_EXPIRED_ERA}"
 
 
-class Store(EventTable, OccurrenceTable):
+class Store(EventTable, OccurrenceTable, WebhookTable):
     """The daemon's memory across restarts, opened with `open_store`; moments are unix seconds.
 
     None of its methods raises because of the disk. Loading is a checkpoint, and finds nothing if that cannot be read.

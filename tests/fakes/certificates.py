@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -16,12 +17,16 @@ UNTIL = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 
 
 def certificate(
-    directory: Path, *, until: datetime.datetime = UNTIL, host: str = "127.0.0.1"
+    directory: Path, *, until: datetime.datetime = UNTIL, host: str = "127.0.0.1", names: Sequence[str] = ()
 ) -> tuple[Path, ssl.SSLContext]:
-    """Return the file of a certificate that signs itself, and what a server with it listens with."""
+    """Return the file of a certificate that signs itself, and what a server with it listens with.
+
+    It is for an address of this machine, and some names.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "fake")])
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))])
+    called = [x509.IPAddress(ipaddress.ip_address(host)), *map(x509.DNSName, names)]
+    address = x509.SubjectAlternativeName(called)
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), SINCE, until)
         .add_extension(address, critical=False)

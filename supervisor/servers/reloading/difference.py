@@ -32,7 +32,7 @@ LIVE: Final = frozenset(
         ),
         *("identity", "profile", "profiles", "rank_by_use", "warm_up", "warm_up_unused_s"),
         *("audit_days", "audit_calls", "server_log_bytes", "server_log_files", "metrics_tools"),
-        *("event_sinks", "calls_keep_arguments"),
+        *("event_sinks", "calls_keep_arguments", "webhook_origins"),
         *("expose", "confirm", "trust", "catalogue_max_age_s"),
         *("plugins", "plugin_call_timeout_s", "plugin_discovery_timeout_s", "plugin_threads"),
         *("result_token_budget", "max_kept_result_bytes", "result_kept_s", "memory"),

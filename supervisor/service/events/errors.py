@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, RESOURCE_EXHAUSTED, UNSUPPORTED
+from actors.codes import CALLBACK_ENDPOINT, EVENT_NOT_FOUND, FORBIDDEN, RESOURCE_EXHAUSTED, UNSUPPORTED
 from actors.errors import SupervisorError
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
 
@@ -39,6 +39,32 @@ def members_of(error: ErrorObject) -> dict[str, Any]:
     """Return an error as notifications, and what is sent to addresses, have it."""
     data = {"data": error.data} if bytes(error.data) else {}
     return {"code": error.code, "message": error.message, **data}
+
+
+class PrincipalNeeded(SupervisorError, code=FORBIDDEN, kind="forbidden"):
+    """Events are sent to an address only for who shows who that is: there are no users here, or the request had no
+    credential. Poll or stream them."""
+
+    def __init__(self) -> None:
+        text = "events are sent to an address only for who shows who that is; poll or stream them"
+        super().__init__(text, details={"reason": "no_principal"})
+
+
+class UnknownSubscription(SupervisorError, code=EVENT_NOT_FOUND, kind="not_found"):
+    """The client has no subscription of this event type, with these arguments, to this address: it has expired, or was
+    ended."""
+
+    def __init__(self) -> None:
+        text = "you have no subscription to this event type, with these arguments, for this address"
+        super().__init__(text, details={"kind": "subscription"})
+
+
+class CallbackUnusable(SupervisorError, code=CALLBACK_ENDPOINT, kind="callback"):
+    """The address that events shall be sent to cannot be reached, or did not confirm that it wants them: `data.reason`
+    says which."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(f"the callback address cannot be used: {text}", details={"reason": reason})
 
 
 REVOKED: Final = ErrorObject(FORBIDDEN, "Forbidden", msgspec.Raw(encode({"reason": "Access revoked"})))

@@ -42,3 +42,36 @@ STALLED_S: Final = 30.0
 """So long a client may not take what it is sent on a stream, before it loses it."""
 POLL_MS: Final = 5000
 """When a client should ask again for what its server pushes."""
+
+# Webhooks ------------------------------------------------------------------------------------------------------------
+
+MAX_WEBHOOKS: Final = 4096
+"""Subscriptions whose events are posted; principals share them."""
+MAX_WEBHOOKS_OF_PRINCIPAL: Final = 256
+"""Of one principal."""
+DEFAULT_TTL_S: Final = 3600.0
+"""So long a subscription holds whose client says nothing of it."""
+MIN_TTL_S: Final = 300.0
+MAX_TTL_S: Final = 86_400.0
+"""No subscription holds shorter, or longer, than that without being refreshed (SEP-3415, "Subscription TTL")."""
+ROTATION_S: Final = 600.0
+"""So long what is posted is signed by the secret of before, too."""
+VERIFIED_S: Final = 3600.0
+"""So long an address that was verified is not verified again for the same principal, though no subscription is left."""
+VERIFICATIONS_OF_PRINCIPAL: Final = 10
+VERIFICATIONS_OF_HOST: Final = 20
+"""Addresses that are verified in a minute for one principal, and at one host."""
+MAX_ATTEMPTS: Final = 5
+"""So often one event is posted, with growing pauses, within `RETRY_S`."""
+RETRY_S: Final = 900.0
+MAX_BODY_BYTES: Final = 256 * 1024
+"""Of what is posted (SEP-3415, "Delivery profile")."""
+MAX_IN_FLIGHT: Final = 16
+"""Events of one subscription that are posted, or wait to be posted again."""
+MAX_POSTS: Final = 64
+MAX_POSTS_OF_HOST: Final = 8
+MAX_POSTS_OF_PRINCIPAL: Final = 16
+"""Messages that are posted at a time: in all, to one host, for one principal."""
+CALLBACK_S: Final = 10.0
+"""So long an address may take for its answer, all included."""
+CALLBACK_CONNECT_S: Final = 5.0

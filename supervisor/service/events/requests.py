@@ -25,7 +25,7 @@ from supervisor.service.events.errors import REVOKED, TooManyEvents, Unsupported
 from supervisor.service.events.journal import Kept, Reading
 from supervisor.service.events.limits import HEARTBEAT_S, MAX_POLLED, MAX_STREAMS, STALLED_S
 from supervisor.service.events.topics import Topic, Topics
-from supervisor.service.events.types import EventType, Viewpoint, list_result
+from supervisor.service.events.types import KEPT, EventType, Viewpoint, list_result
 from supervisor.service.lookup.visible import Visible
 
 LIST: Final = "events/list"
@@ -153,7 +153,8 @@ class EventRequests:
         await self._visible.wait_for_discovery(exchange.client, self._discovery_s())
         types = [*self._topics.types(at)]
         size = sum(len(each.definition) for each in types) // LISTED_COST
-        body = await self._bench.run(size, list_result, types, at.modes, cursor)
+        modes = KEPT if self._webhooks is None else at.modes
+        body = await self._bench.run(size, list_result, types, modes, cursor)
         return self._fit(exchange.client, body)
 
     async def _webhook(self, exchange: Exchange) -> bytes:

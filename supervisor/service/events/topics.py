@@ -237,7 +237,7 @@ class Topics:
         Raises `RemoteError` with what its server says of it (NotFound, Forbidden, InvalidParams, Unsupported),
         `UnknownEvent`, `TooManyEvents`, `InvalidArguments`, and why a server cannot be asked. A checkpoint.
         """
-        arguments_ = _checked(arguments)
+        arguments_ = checked(arguments)
         await self._begun.wait()
         source, origin = self._find(at, name, arguments_)
         kept = await self.journal.open(origin.id)
@@ -331,7 +331,7 @@ async def _unwanted(held: _Held) -> None:
             await held.changed.wait()
 
 
-def _checked(arguments: msgspec.Raw) -> bytes:
+def checked(arguments: msgspec.Raw) -> bytes:
     """Return arguments in one form. Raises `InvalidArguments`."""
     if len(arguments) > MAX_ARGUMENTS_BYTES:
         raise InvalidArguments(f"'arguments' have over {MAX_ARGUMENTS_BYTES} bytes")

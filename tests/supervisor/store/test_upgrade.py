@@ -17,6 +17,7 @@ from actors.principal import LOCAL
 from supervisor.identity.audit import AuditQuery
 from supervisor.identity.given import Given
 from supervisor.oauth.kept import Vault
+from supervisor.service.events.webhooks import Terms
 from supervisor.store import ToolUsage, open_store
 from supervisor.store.file import SCHEMA_VERSION
 from supervisor.store.people.approvals import Approvals
@@ -110,6 +111,9 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         assert [each.calls for each in await history.periods("day", 0)] == ([3] if schema >= 10 else [])
         assert [record.client for _, record in history.calls()] == (["e2e"] * 3 if schema >= 10 else [])
         assert [number for number, _ in await store.load_events(9, None, "", "")] == ([1] if schema >= 11 else [])
+        sealing = Sealing((data / "webhooks.key").read_bytes())
+        terms = [sealing.open(row.sealed, (row.id,), Terms) for row in await store.load_webhooks(WRITTEN_AT) or ()]
+        assert [each.name for each in terms if each is not None] == (["notes:added"] if schema >= 14 else [])
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 

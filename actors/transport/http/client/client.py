@@ -39,12 +39,18 @@ def proxy_before(url: str) -> str:
     return "" if proxy is None else proxy.variable
 
 
+def direct_way(trusted: ssl.SSLContext, limits: httpx2.Limits) -> httpx2.AsyncHTTPTransport:
+    """Return what sends requests to addresses themselves, whatever proxy the environment names."""
+    _bound_reading()
+    return httpx2.AsyncHTTPTransport(verify=trusted, limits=limits, trust_env=False)
+
+
 def way_to(url: str, trusted: ssl.SSLContext, limits: httpx2.Limits) -> httpx2.AsyncHTTPTransport:
     """Return what sends requests to an address. Raises `SpawnFailed` where its proxy cannot be used."""
-    _bound_reading()
     proxy = proxy_for(httpx2.URL(url), os.environ)
     if proxy is None:
-        return httpx2.AsyncHTTPTransport(verify=trusted, limits=limits)
+        return direct_way(trusted, limits)
+    _bound_reading()
     try:
         return httpx2.AsyncHTTPTransport(verify=trusted, proxy=proxy.url, limits=limits)
     except (ImportError, ValueError, TypeError, httpx2.InvalidURL) as error:

@@ -173,6 +173,7 @@ READ_IN: dict[str, set[str]] = {
         "delivery/known_servers",
     },
     "event_sinks": {"config/provenance", "delivery/delivery"},
+    "webhook_origins": {"front/opening"},
 }
 """Where each live setting is read, from the newest deployment each time, or when a deployment is made. `run` sets the
 level of the log at the start, `reload` afterwards; a search gets the settings of its moment as an argument."""
@@ -182,6 +183,7 @@ ONCE = {
     ("house", "tokenizer_timeout_s"),
     ("daemon", "drain_within_s"),
     ("house", "address"),
+    ("front/opening", "auth"),
     ("front/ui/orders", "public_url"),
     ("front/ui/pages", "auth"),
     ("front/ui/people", "auth"),

@@ -127,10 +127,13 @@ async def test_types_are_listed_and_announced_to_who_sees_them(door: str, era: E
         assert "extensions" not in told
 
 
-async def test_who_is_known_may_have_them_sent_to_an_address() -> None:
+async def test_where_nothing_is_sent_to_addresses_nobody_is_told_that_it_is() -> None:
     async with rig() as it:
         (listed,) = (await it.ask("events/list", ANN))["result"]["events"]
-        assert listed["delivery"] == ["poll", "push", "webhook"]
+        assert listed["delivery"] == ["poll", "push"]
+        for method in ("events/subscribe", "events/unsubscribe"):
+            refused = (await it.ask(method, ANN))["error"]
+            assert (refused["code"], refused["data"]["value"]) == (-32026, "webhook")
 
 
 @each_era

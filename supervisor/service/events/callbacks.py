@@ -1,0 +1,248 @@
+"""Posts to addresses that clients name (SEP-3415, "Webhook security"): they must not reach by us
+what only we can reach.
+
+- Only `https`; a name is looked up for each message, all of its addresses must be out in the world, and the connection
+  goes to one of these. Origins that the operator allows may be anywhere. TLS is verified against the name.
+- No redirect is followed, no cookie kept, no proxy of the environment used: that would look names up by itself. Each
+  message has a connection of its own, as kept ones are told apart by address, and names share these.
+- Of an answer its status counts, and of one to a challenge a few bytes. Nothing of it is told to anybody, nor why
+  exactly an address cannot be reached: only one of the categories of the extension.
+- So many are posted at a time for one host, for one principal, and in all; the rest waits.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import ssl
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+import trio
+
+from actors.errors import SpawnFailed
+from actors.kit.fairness.pace import LinePace
+from actors.kit.fairness.share import LoopShare, share_of
+from actors.principal import Principal
+from actors.protocol.wire import json
+from actors.protocol.wire.jsonrpc import encode
+from actors.transport.border import Border
+from actors.transport.http.addresses import where
+from actors.transport.http.client.client import direct_way
+from actors.transport.http.client.direct import look_up, send_to
+from actors.transport.http.client.pieces import whole
+from actors.transport.http.client.tls import context_for
+from actors.transport.redaction import Confidential
+from supervisor.events.signing import sign
+from supervisor.oauth.issuers.metadata import origin
+from supervisor.service.events.errors import CallbackUnusable, TooManyEvents
+from supervisor.service.events.limits import (
+    CALLBACK_CONNECT_S,
+    CALLBACK_S,
+    MAX_POSTS,
+    MAX_POSTS_OF_HOST,
+    MAX_POSTS_OF_PRINCIPAL,
+    VERIFICATIONS_OF_HOST,
+    VERIFICATIONS_OF_PRINCIPAL,
+)
+
+Reason = Literal["connection_refused", "timeout", "tls_error", "http_4xx", "http_5xx", "challenge_failed"]
+"""The categories of the extension ("Webhook delivery status"). What is no answer of HTTP is `connection_refused`, and
+what sends us on elsewhere `http_4xx`: there are no others."""
+_REFUSED: Final = frozenset({410, 413})
+"""What says that this one message is not to be sent again."""
+_MAX_ECHO_BYTES: Final = 4096
+_MAX_LOOK_UPS: Final = 16
+_MAX_PACES: Final = 4096
+_SAID: Final[Mapping[Reason, str]] = {
+    "connection_refused": "nothing answers there, or it is no address of the public internet, which only the operator "
+    "can allow (webhook_origins)",
+    "timeout": f"there is no answer within {CALLBACK_S:g} s",
+    "tls_error": "its certificate is not trusted for its name, or it speaks no TLS",
+    "http_4xx": "it refuses what is posted",
+    "http_5xx": "it fails",
+    "challenge_failed": "it did not answer with the challenge that was posted to it",
+}
+
+
+class Undelivered(Exception):
+    """A message was not taken. `final`: it never will be."""
+
+    def __init__(self, reason: Reason, *, final: bool = False) -> None:
+        super().__init__(reason)
+        self.reason: Reason = reason
+        self.final = final
+
+
+class Receiver(Confidential, msgspec.Struct, frozen=True):
+    """Who is posted to, and for whom. `keys` sign, the newest first; `id` is that of the subscription."""
+
+    principal: Principal
+    url: str
+    id: str
+    keys: tuple[bytes, ...]
+
+    @property
+    def host(self) -> str:
+        return (urlsplit(self.url).hostname or "").rstrip(".")
+
+
+class Callbacks:
+    """Posts for all subscriptions. `allowed` gives the origins that may be anywhere, `clock` unix seconds."""
+
+    def __init__(self, allowed: Callable[[], Collection[str]], clock: Callable[[], float]) -> None:
+        self._allowed = allowed
+        self._clock = clock
+        self._posts = trio.CapacityLimiter(MAX_POSTS)
+        self._of_hosts = Limiters(MAX_POSTS_OF_HOST)
+        self._of_principals = Limiters(MAX_POSTS_OF_PRINCIPAL)
+        self._look_ups = trio.CapacityLimiter(_MAX_LOOK_UPS)
+        self._paces: OrderedDict[str, LinePace] = OrderedDict()
+        self._border = Border("a callback address")
+
+    async def deliver(self, receiver: Receiver, message_id: str, body: bytes) -> None:
+        """Post a message, a JSON object. Raises `Undelivered`."""
+        status, _ = await self._post(receiver, message_id, body, 0)
+        if not 200 <= status < 300:
+            raise Undelivered("http_5xx" if status >= 500 else "http_4xx", final=status in _REFUSED)
+
+    async def verify(self, receiver: Receiver) -> None:
+        """Have an address confirm that it wants what is posted. Raises `CallbackUnusable`, `TooManyEvents`."""
+        self._count_verification(f"principal {receiver.principal}", VERIFICATIONS_OF_PRINCIPAL)
+        self._count_verification(f"host {receiver.host}", VERIFICATIONS_OF_HOST)
+        challenge = secrets.token_urlsafe(32)
+        body = encode({"type": "verification", "challenge": challenge})
+        try:
+            status, echo = await self._post(receiver, message_id("verification"), body, _MAX_ECHO_BYTES)
+        except Undelivered as failure:
+            raise CallbackUnusable(failure.reason, _SAID[failure.reason]) from None
+        echoed = json.text_at(echo, "challenge").encode()
+        if not (200 <= status < 300 and hmac.compare_digest(echoed, challenge.encode())):
+            raise CallbackUnusable("challenge_failed", _SAID["challenge_failed"])
+
+    def _count_verification(self, whose: str, most: int) -> None:
+        """Raise `TooManyEvents` where there were so many in the last minute."""
+        pace = self._paces.pop(whose, None) or LinePace(most / 60, most)
+        self._paces[whose] = pace
+        if len(self._paces) > _MAX_PACES:
+            self._paces.popitem(last=False)
+        now = trio.current_time()
+        if pace.rest_s(now) > 0:
+            text = "too many callback addresses were to be verified just now; try again in a minute"
+            raise TooManyEvents(text, "verifications", most)
+        pace.take(1, now)
+
+    async def _post(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> tuple[int, bytes]:
+        """Return the status of an answer, and its body as far as it is within the limit. Raises `Undelivered`."""
+        async with (
+            self._of_principals.use(receiver.principal),
+            self._of_hosts.use(receiver.host),
+            self._posts,
+        ):
+            with trio.move_on_after(CALLBACK_S):
+                return await self._ask(receiver, id_, body, limit)
+        raise Undelivered("timeout")
+
+    async def _ask(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> tuple[int, bytes]:
+        share = share_of(f"callbacks to {receiver.host}")
+        return await share.run(self._ask_in_turn, share, receiver, id_, body, limit)
+
+    async def _ask_in_turn(
+        self, share: LoopShare, receiver: Receiver, id_: str, body: bytes, limit: int
+    ) -> tuple[int, bytes]:
+        url = receiver.url
+        try:
+            hops = await self._addresses(url, receiver.host)
+            async with _client(await context_for(url)) as client:
+                headers = self._signed(receiver, id_, body)
+                response = await send_to(client, "POST", httpx2.URL(url), headers, body, hops)
+                try:
+                    echo = await whole(response, limit, share) if limit else b""
+                finally:
+                    await response.aclose()
+            return response.status_code, echo or b""
+        except Undelivered:
+            raise
+        except httpx2.TimeoutException:
+            raise Undelivered("timeout") from None
+        except SpawnFailed:  # no certificates to trust
+            raise Undelivered("tls_error") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise Undelivered("tls_error" if _is_of_tls(error) else "connection_refused") from None
+        except Exception as error:  # noqa: BLE001 - the border: what an endpoint sends ends nothing
+            self._border.unforeseen(error)
+            raise Undelivered("connection_refused") from None
+
+    async def _addresses(self, url: str, host: str) -> Sequence[str]:
+        """Return the addresses of a host, all of which may be asked. Raises `Undelivered`."""
+        try:
+            async with self._look_ups:
+                addresses = await look_up(host)
+        except (OSError, UnicodeError):
+            raise Undelivered("connection_refused") from None
+        free = origin(url) in {origin(each) for each in self._allowed()}
+        if not addresses or not (free or all(where(each) == "public" for each in addresses)):
+            raise Undelivered("connection_refused")
+        return addresses
+
+    def _signed(self, receiver: Receiver, id_: str, body: bytes) -> dict[str, str]:
+        moment = int(self._clock())
+        signed = [sign(key, id_, moment, body) for key in receiver.keys]
+        signatures = " ".join(each["webhook-signature"] for each in signed)
+        return {
+            **signed[0],
+            "webhook-signature": signatures,
+            "x-mcp-subscription-id": receiver.id,
+            "content-type": "application/json",
+        }
+
+
+def message_id(type_: str) -> str:
+    """Return the id of a message that is no event, by which a receiver knows one that comes again."""
+    return f"msg_{type_}_{secrets.token_hex(16)}"
+
+
+class Limiters:
+    """A limiter for each of those that somebody uses."""
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+        self._used: dict[str, tuple[trio.CapacityLimiter, int]] = {}
+
+    @asynccontextmanager
+    async def use(self, name: str) -> AsyncIterator[None]:
+        limiter, users = self._used.get(name) or (trio.CapacityLimiter(self._tokens), 0)
+        self._used[name] = limiter, users + 1
+        try:
+            async with limiter:
+                yield
+        finally:
+            limiter, users = self._used.pop(name)
+            if users > 1:
+                self._used[name] = limiter, users - 1
+
+
+def _client(trusted: ssl.SSLContext) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        transport=direct_way(trusted, httpx2.Limits(max_connections=1, max_keepalive_connections=0)),
+        trust_env=False,
+        headers={"user-agent": "mcpvisor"},
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        timeout=httpx2.Timeout(CALLBACK_S, connect=CALLBACK_CONNECT_S),
+        follow_redirects=False,
+    )
+
+
+def _is_of_tls(error: BaseException) -> bool:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
