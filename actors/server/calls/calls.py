@@ -86,7 +86,7 @@ class Calls:
         self._in_flight: dict[int, Call] = {}
         self._streams: dict[int, Principal] = {}
         self._shares = Shares(MAX_STREAMS)
-        self._room = CallRoom(server, settings, self._queue, self._in_flight)
+        self._room = CallRoom(server, settings, self._queue, self._in_flight, self._streams)
         self._deadlines = Deadlines(self._in_flight, self.waiting)
         self.turns = CallTurns(server, self.waiting, self._in_flight, gate, self.window)
         self.total = self.failures = self.unheard = 0
@@ -107,6 +107,7 @@ class Calls:
 
         Raises `TooManyCalls`, and `CallTooLarge` for one that would never fit.
         """
+        self._count_streams()
         size = self._room.check(message)
         self.last_activity = now
         self._number += 1
@@ -154,6 +155,8 @@ class Calls:
                 call.sent_at, call.waited_s, call.mark = now, now - call.began, mark
                 call.reply.queued = False
                 self._in_flight[number] = call
+                if call.message.lasts and not self._admit_stream(call):
+                    limit += 1
                 if (moment := self.turns.next_moment(call)) is not None:
                     call.word_by = moment
                     self._deadlines.note(moment, number, self.open)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain
 
 from actors.launch import is_own
@@ -18,9 +18,19 @@ _ENVELOPE_BYTES = 512
 
 
 class CallRoom:
-    """The room of one server. `queue` has the calls that wait, `in_flight` are the others, by number."""
+    """The room of one server. `queue` has the calls that wait, `in_flight` are the others, by number.
 
-    def __init__(self, server: str, settings: ServerSettings, queue: CallQueue, in_flight: Mapping[int, Call]) -> None:
+    `streams` are those of them that take no room, see `Calls.sendable`.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        settings: ServerSettings,
+        queue: CallQueue,
+        in_flight: Mapping[int, Call],
+        streams: Collection[int],
+    ) -> None:
         self._server = server
         self._is_for_one = is_own(server)
         self._max_open = settings.max_in_flight + settings.max_queued
@@ -28,6 +38,7 @@ class CallRoom:
         self._queue = queue
         self._waiting = queue.calls
         self._in_flight = in_flight
+        self._streams = streams
 
     def check(self, message: CallServer) -> int:
         """Return the bytes to be written for a call.
@@ -37,7 +48,7 @@ class CallRoom:
         size = len(message.members) + len(message.meta) + len(message.retry) + len(message.interest.capabilities)
         if size > self._max_bytes:
             raise too_large_error(self._server, size, self._max_bytes)
-        waiting, in_flight = len(self._waiting), len(self._in_flight)
+        waiting, in_flight = len(self._waiting), len(self._in_flight) - len(self._streams)
         free = self._max_open - waiting - in_flight
         if free <= 0:
             raise busy_error(self._server, f"{in_flight} calls are in flight, {waiting} wait")
@@ -57,8 +68,10 @@ class CallRoom:
     def _check_share(self, message: CallServer, free: int) -> None:
         """Raise `TooManyCalls` where somebody has as many calls here as are left for others, or more; see `Quota`."""
         principal = message.principal
+        lasting = self._streams
         own = sum(
-            call.message.principal == principal for call in chain(self._waiting.values(), self._in_flight.values())
+            call.message.principal == principal and call.number not in lasting
+            for call in chain(self._waiting.values(), self._in_flight.values())
         )
         if own >= free and own and principal != LOCAL:
             raise busy_error(

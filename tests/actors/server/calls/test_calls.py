@@ -41,8 +41,13 @@ def time_out(calls: Calls, now: float) -> None:
     calls.time_out(now, None, Delay("", 5.0))
 
 
-def admit(calls: Calls, now: float = 0.0, deadline_s: float = 60.0, principal: Principal = LOCAL) -> Call:
-    message = CallServer(server="s", method="tools/call", members=b"", deadline_s=deadline_s, principal=principal)
+def admit(
+    calls: Calls, now: float = 0.0, deadline_s: float = 60.0, principal: Principal = LOCAL, *, lasts: bool = False
+) -> Call:
+    method = "events/stream" if lasts else "tools/call"
+    message = CallServer(
+        server="s", method=method, members=b"", deadline_s=deadline_s, principal=principal, lasts=lasts
+    )
     return calls.enter(message, Reply(), now)
 
 
@@ -96,6 +101,17 @@ def test_nobody_takes_all_of_a_server_that_is_for_others_too(server: str, princi
         list(calls.sendable(2, 0.0, anything))
         calls.fail_in_flight("it ended", 0.0)
         admit(calls, principal=BEN)
+
+
+@pytest.mark.parametrize("principal", [ANA, LOCAL])
+def test_streams_take_no_room_of_calls(principal: Principal) -> None:
+    calls = calls_of_server(settings=ServerSettings(max_in_flight=2, max_queued=2))
+    for _ in range(20):
+        stream = admit(calls, principal=principal, lasts=True)
+        assert list(calls.sendable(2, 0.0, anything)) == [stream]
+    made = [admit(calls, principal=principal) for _ in range(2)]
+    assert list(calls.sendable(2, 0.0, anything)) == made
+    assert calls.in_flight == 22
 
 
 def test_a_settled_call_is_not_sent() -> None:
