@@ -102,7 +102,11 @@ def _page(
     last: Position | None = None
     for item in listing.items(seen):
         value = row(item)
-        left -= row_tokens(value)
+        cost = row_tokens(value)
+        if not rows and cost > left:  # names can be as long as a page
+            value.pop("signature", None)
+            cost = row_tokens(value)
+        left -= cost
         if rows and (left < len(encode_cursor(item.at)) or len(rows) >= listing.limit):
             return rows, last
         rows.append(value)

@@ -34,7 +34,6 @@ from supervisor.metatools.answers.page import (
 from supervisor.metatools.answers.rows import Row
 from supervisor.metatools.answers.unmet import quoted, unmet_sentence
 from supervisor.metatools.inventory import Item, Listing, Position, encode_cursor
-from supervisor.metatools.servers.purposes import list_names
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
 from supervisor.metatools.texts import estimate_tokens, shorten_to_tokens
 
@@ -305,8 +304,14 @@ def _long_schemas(shown: Sequence[_Place]) -> str:
     paths = [place.row.value["tool_path"] for place in shown if place.first and place.opens and place.row.is_signature]
     if not paths:
         return ""
-    names = list_names(paths, LONG_TOKENS)
-    return f"Long inputSchema: {names}; a path alone as query gives it."
+    named, left = list[str](), LONG_TOKENS
+    for path in paths:  # whole, as a part of it means nothing
+        if (cost := estimate_tokens(path) + 1) <= left:
+            named.append(path)
+            left -= cost
+    more = len(paths) - len(named)
+    told = f"{', '.join(named)} and {more} more" if named and more else ", ".join(named) or f"{more} rows"
+    return f"Long inputSchema: {told}; a path alone as query gives it."
 
 
 def _more(chosen: Sequence[_Place], shown: Sequence[_Place]) -> str:

@@ -117,6 +117,13 @@ def test_a_page_of_a_list_fills_its_budget() -> None:
     assert all(1600 <= tokens <= 2000 for tokens in full)
 
 
+def test_a_line_with_long_names_says_no_more_than_the_name() -> None:
+    long = Tool(name="do", required=tuple(f"{number}{60 * chr(0x1F600)}" for number in range(6)))
+    (row,) = ask(catalogue(a=Offer(tools=(long,))), budget=1000)["tools"]
+    assert row["tool_path"] == "a:do"
+    assert "signature" not in row
+
+
 def test_a_long_cursor_is_part_of_the_budget() -> None:
     tools = tuple(Tool(name=f"{n:03}_" + "describe_table_" * 16, description="Do it. " * 20) for n in range(40))
     count = Tiktoken(load_encoding()).count

@@ -147,6 +147,18 @@ def test_schemas_share_what_is_left_and_one_that_has_no_room_is_named() -> None:
     assert f"Long inputSchema: {wanting.pop()}; a path alone as query gives it." in answer["notice"]
 
 
+def test_a_path_is_named_whole_or_not_at_all() -> None:
+    long = f"draw_map_{'of_a_country_' * 6}"
+    large = [{**tool, "inputSchema": LARGE} for tool in named(long, "paint_wall")]
+    asked = ("draw a map of a country", "paint a wall")
+    assert (
+        f"Long inputSchema: a:{long}, a:paint_wall;" in several(*asked, seen=catalogue(a=large), budget=700)["notice"]
+    )
+    longer = [{**tool, "inputSchema": LARGE} for tool in named("draw_map_" + 60 * "\u4e2d", "paint_wall")]
+    notice = several("draw a map", "paint a wall", seen=catalogue(a=longer), budget=1100)["notice"]
+    assert "Long inputSchema: a:paint_wall and 1 more;" in notice
+
+
 def test_a_need_without_a_tool_is_named_and_has_one_row_at_most() -> None:
     answer = several("create an invoice", "qqqq zzzz", "bake xyzzy bread", seen=MANY)
     assert answer["notice"].startswith("No description matches 'qqqq zzzz' and 'bake xyzzy bread' well.")
