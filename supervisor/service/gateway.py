@@ -20,7 +20,7 @@ from actors.catalogue.metadata import Traits
 from actors.catalogue.offer import Item
 from actors.catalogue.profiles import NO_PROFILE, ViewProfile
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import InvalidArguments
+from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Address, AnyOf, Latest, Shares, Signal
 from actors.messages import ServerStatus
 from actors.principal import Principal
@@ -213,6 +213,10 @@ class ManyServers(ABC):
         of_ours.has_events = self._events.has_types
         self._methods = {**ours, **self._events.methods, **methods}
 
+    def _tells(self) -> bool:
+        """Say whether clients are told of changed lists here."""
+        return True
+
     async def _arrive(self, server: str, principal: Principal, since: float) -> None:
         await self.parts.arrival.of(server, principal, since + self.parts.forward.timeout_s(server))
 
@@ -230,6 +234,8 @@ class ManyServers(ABC):
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Subscribe a client to the resource that `name` means here. Raises what `Naming.resource` does."""
         if name == EVENTS_CHANGED:
+            if not self._tells():
+                raise UnknownMethod("clients are not told of changes of lists here")
             self._events.watch(exchange, self.changes)
             return
         client = exchange.client

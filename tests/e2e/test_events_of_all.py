@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from tests.e2e.daemons import PATIENCE_S, Daemon, restarted, running
 from tests.fakes.era_clients import EraClient
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers
+from tests.fleet.valkey import settle, valkey
 
 pytestmark = pytest.mark.e2e
 
@@ -246,3 +247,40 @@ def test_a_server_that_is_killed_is_followed_on(tmp_path: Path, how: tuple[str, 
 
     with running(tmp_path / "daemon", {"s": feed(file, *how)}, leaves_calls=True) as daemon:
         trio.run(report, daemon)
+
+
+def test_any_node_of_a_fleet_goes_on_from_the_cursor_of_another_one(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    (tmp_path / "engine").mkdir()
+
+    async def report(*nodes: Daemon) -> None:
+        here, there = nodes
+        for node in nodes:
+            await node.ready()
+            with trio.fail_after(PATIENCE_S):
+                while len((await node.get("/api/nodes")).json()["nodes"]) < 2:  # noqa: ASYNC110 - nothing tells us
+                    await trio.sleep(0.05)
+        async with client_of(here) as mine, client_of(there) as other:
+            begun = await poll(mine, "s:line", None)
+            happen(file, "a", "b")
+            polled = await poll(other, "s:line", begun["cursor"], until=2)
+            assert (polled["ids"], polled["truncated"]) == (["a", "b"], False)
+            async with stream(there, "s:line", cursor=begun["cursor"]) as heard:
+                assert (await heard.next())[1]["truncated"] is False
+                assert await heard.ids(2) == ["a", "b"]
+                happen(file, "c")
+                assert await heard.ids(1) == ["c"]
+            async with stream(there, "s:line") as own:
+                assert (await own.next())[0] == "active"
+                happen(file, "d")
+                assert await own.ids(1) == ["d"]
+
+    with valkey(tmp_path / "engine") as engine, ExitStack() as stack:
+        trio.run(settle, engine)
+        fleet = {"engine": engine.url, "keys": ["the key of this fleet, which is long"], "lease_s": 60.0}
+        servers = {"s": feed(file, "push")}
+        nodes = [
+            stack.enter_context(running(tmp_path / name, servers, leaves_calls=True, fleet={**fleet, "node": name}))
+            for name in "ab"
+        ]
+        trio.run(report, *nodes)

@@ -15,10 +15,12 @@ from msgspec.structs import replace
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INVALID_PARAMS, RESOURCE_EXHAUSTED, UNSUPPORTED
+from actors.errors import UnknownMethod
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire.jsonrpc import ErrorObject
+from supervisor.config import Settings
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.events.limits import HEARTBEAT_S, MAX_POLLED, MAX_STREAMS, STALLED_S
@@ -341,6 +343,15 @@ async def test_streams_have_a_limit_with_a_share_for_each(monkeypatch: pytest.Mo
                 assert mine.told == ["active"]
         async with streaming(it, client=ANN) as third:
             assert third.told == ["active"]
+
+
+async def test_nobody_is_told_of_changed_types_where_the_operator_wants_no_such_notifications() -> None:
+    async with served({}, Settings(notify_catalogue_changes=False)) as running:
+        doors = DoorTable(running.gateway, "1.0")
+        listen = exchange(MODERN, "subscriptions/listen", updates=Updates())
+        with pytest.raises(UnknownMethod):
+            await doors.find("").service.subscribe(listen, EVENTS_CHANGED)
+        await doors.find("all").service.subscribe(listen, EVENTS_CHANGED)
 
 
 async def test_who_listens_is_told_when_what_it_sees_of_types_has_changed(mock_clock: MockClock) -> None:
