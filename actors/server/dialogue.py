@@ -127,21 +127,27 @@ class Dialogue:
 
         A model that is told of a question, and waits for the results of its other calls, cannot answer before it has
         those: to let them wait would be in vain, so they end, and nothing of them was sent. Of other clients each is
-        told, and the question does not last.
+        told, and the question does not last. A client that answers has its own calls wait by that: their time stands
+        still.
         """
+        standing: set[int] = set()
         asked = {each.asked.call: each for each in self._open.values() if each.is_open}
         for call, blocking in self._calls.turns.behind_questions(now) if asked else ():
             question = asked.get(blocking.number)
             if question is None:
                 continue
             same = call.message.client == blocking.message.client
+            left_s = self._timeout_s if question.patience is None else question.patience.deadline - now
             if same and blocking.message.by_model and question.asked.method == ELICIT:
-                left_s = self._timeout_s if question.patience is None else question.patience.deadline - now
                 self._calls.fail_unanswered(call, blocking, left_s)
                 continue
             self._calls.turns.tell(call, now)
-            if not same:
+            if same:
+                self._calls.stand_still(call, now + left_s, now)
+                standing.add(call.number)
+            else:
                 question.contend()
+        self._calls.go_on(now, but=standing)
 
     def on_hold_end(self, ended: HoldEnded, link: Link | None) -> None:
         held = self._open.get(ended.id)
@@ -163,7 +169,9 @@ class Dialogue:
             question.scope.cancel()
 
     def on_answer(self, answered: QuestionAnswered, link: Link | None) -> None:
-        self._calls.resume(answered.call, trio.current_time())
+        now = trio.current_time()
+        self._calls.resume(answered.call, now)
+        self._calls.go_on(now)
         if (question := self._open.get(answered.id)) is not None and question.over:  # else it is another one of that id
             self._take(answered.id)
         if link is not None and answered.result is not None:
@@ -197,6 +205,7 @@ class Dialogue:
         """The process is gone, and with it its questions."""
         for id_ in list(self._open):
             self.withdraw(id_)
+        self._calls.go_on(trio.current_time())
 
     def _hold(self, asked: CallAsked, link: Link) -> None:
         calls, hold_s = link.talk.exchanges.askers, min(HOLD_S, link.talk.exchanges.doubt_s)

@@ -144,6 +144,7 @@ class Performer:
 
     def on_exit(self, end: ProcessExit) -> None:
         self._dialogue.drop()
+        self.traffic.watch_deadlines()
         self.discovery.counted.fail(trio.current_time())
         self.processes.on_exit(end)
         self.change_stream.on_exit()

@@ -262,7 +262,7 @@ class Traffic:
             self._calls.send(link, now)
             if self._calls.waiting:
                 self._dialogue.others_wait(now)
-                self.watch_deadlines()
+            self.watch_deadlines()
         self._processes.flush()
         if self._course.life.state is State.DRAINING and not self._calls.in_flight:
             self._course.step(ev.Drained(self._course.life.incarnation))

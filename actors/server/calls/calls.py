@@ -9,7 +9,7 @@ A call whose client went away keeps its place until the server answers, its dead
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -85,6 +85,7 @@ class Calls:
         self.waiting: Mapping[int, Call] = self._queue.calls
         self._in_flight: dict[int, Call] = {}
         self._streams: dict[int, Principal] = {}
+        self._standing: dict[int, float] = {}
         self._shares = Shares(MAX_STREAMS)
         self._room = CallRoom(server, settings, self._queue, self._in_flight, self._streams)
         self._deadlines = Deadlines(self._in_flight, self.waiting)
@@ -152,6 +153,7 @@ class Calls:
                 return
             self._queue.take(number)
             if wanted:
+                self._go_on(call, now)
                 call.sent_at, call.waited_s, call.mark = now, now - call.began, mark
                 call.reply.queued = False
                 self._in_flight[number] = call
@@ -366,6 +368,23 @@ class Calls:
             call.questions -= 1
             if not call.questions:
                 self._move(call, now + call.left_s, earlier=True)
+
+    def stand_still(self, call: Call, until: float, now: float) -> None:
+        """A call is not sent before its own client has answered a question, `until` then at most; its time waits."""
+        left_s = self._standing.setdefault(call.number, call.deadline - now)
+        self._move(call, until + left_s, earlier=False)
+
+    def go_on(self, now: float, but: Container[int] = ()) -> None:
+        """The time of calls goes on that stood still, `but` for these."""
+        for number in [number for number in self._standing if number not in but]:
+            if (call := self.waiting.get(number)) is not None:
+                self._go_on(call, now)
+            else:  # nobody waits for it any more
+                del self._standing[number]
+
+    def _go_on(self, call: Call, now: float) -> None:
+        if (left_s := self._standing.pop(call.number, None)) is not None:
+            self._move(call, now + left_s, earlier=True)
 
     def _move(self, call: Call, deadline: float, *, earlier: bool, most_s: float | None = None) -> None:
         if call.move(deadline, self._max_s if most_s is None else most_s, earlier=earlier):

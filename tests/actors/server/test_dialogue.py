@@ -468,15 +468,60 @@ async def test_a_question_that_others_wait_for_from_the_start_does_not_last(auto
         assert trio.current_time() == pytest.approx(CONTENDED_S, abs=2)
 
 
-async def test_a_question_that_its_own_client_waits_for_has_its_time(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("answered_s", [400, None])
+async def test_a_question_that_its_own_client_waits_for_has_its_time_and_what_waits_for_it_too(
+    autojump_clock: MockClock, answered_s: float | None
+) -> None:
     async with running_server(settings=ONE_AT_A_TIME) as rig:
         caller = Caller("one")
-        rig.submit("ask", exchange=caller, deadline_s=900)
-        beside = rig.submit("echo", exchange=caller, deadline_s=900, a=1)
-        await trio.sleep(400)
-        assert not beside.settled
-        caller.questions[0][1].answer(msgspec.Raw(b"{}"))
+        asking_one = rig.submit("ask", exchange=caller, deadline_s=900)
+        await caller.asked.wait()
+        began = trio.current_time()
+        beside = rig.submit("sleep", exchange=caller, deadline_s=20, s=15)
+        late = rig.submit("sleep", exchange=caller, deadline_s=20, s=15)
+        if answered_s is not None:
+            await trio.sleep(answered_s)
+            assert not beside.settled
+            caller.questions[0][1].answer(msgspec.Raw(b"{}"))
+        await asking_one.wait()
+        assert trio.current_time() - began == lasting(answered_s or 500)
         await beside.wait()
+        with pytest.raises(CallTimedOut):  # it has what was left when it began to wait
+            await late.wait()
+        assert trio.current_time() - began == lasting((answered_s or 500) + 20)
+
+
+async def test_a_call_stands_still_no_longer_than_any_may_take(autojump_clock: MockClock) -> None:
+    settings = ServerSettings(
+        terms=Terms(capabilities=OF_CLIENTS), question_timeout_s=500, call_max_s=300, max_in_flight=1
+    )
+    async with running_server(settings=settings) as rig:
+        caller = Caller("one")
+        rig.submit("ask", exchange=caller, deadline_s=900)
+        await caller.asked.wait()
+        began = trio.current_time()
+        with pytest.raises(TooManyCalls, match="each present one waits for somebody to answer a question"):
+            await rig.call("echo", exchange=caller, deadline_s=20)
+        assert trio.current_time() - began == lasting(300)
+
+
+async def test_the_time_of_a_call_that_stood_still_goes_on_with_the_end_of_the_process(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(settings=ONE_AT_A_TIME) as rig:
+        caller = Caller("one")
+        asking_one = rig.submit("ask", exchange=caller, deadline_s=900)
+        await caller.asked.wait()
+        began = trio.current_time()
+        beside = rig.submit("hang", exchange=caller, deadline_s=20)
+        await trio.sleep(100)
+        await rig.restart()
+        with pytest.raises(ServerExited):
+            await asking_one.wait()
+        restarted_s = trio.current_time() - began
+        with pytest.raises(CallTimedOut):
+            await beside.wait()
+        assert trio.current_time() - began == lasting(restarted_s + 20)
 
 
 @pytest.mark.parametrize(
