@@ -152,6 +152,24 @@ async def test_they_go_on_after_a_restart_and_end_with_the_right(
             assert endpoint.events == ["a", "b"]
 
 
+async def test_they_end_with_the_last_token_of_their_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    async with receiver(tmp_path, monkeypatch) as endpoint:
+        settings = settings_for(endpoint, identity={})
+        with daemon_with(tmp_path, feed(file, "push"), **settings) as daemon:
+            await daemon.ready()
+            async with client_of(daemon, "ada") as client:
+                await client.result("events/subscribe", **wanted(endpoint, new_secret()))
+                happen(file, "a")
+                await endpoint.wait(lambda: endpoint.events == ["a"])
+            (made,) = (await as_operator(daemon, "/api/access-tokens"))["tokens"]
+            await as_operator(daemon, f"/api/access-tokens/{made['id']}", "DELETE")
+            happen(file, "b")
+            await endpoint.wait(lambda: endpoint.of("terminated"))
+            assert endpoint.of("terminated")[0].body["error"]["code"] == -32024
+            assert endpoint.events == ["a"]
+
+
 async def test_a_gap_is_posted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, secret = tmp_path / "file", new_secret()
     async with receiver(tmp_path, monkeypatch) as endpoint:

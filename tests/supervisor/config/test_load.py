@@ -76,6 +76,9 @@ def test_any_text_gives_a_configuration_or_a_config_error_with_a_line(text: str)
             raise AssertionError(other)
 
 
+_NO_ORIGIN = ("supervisor.webhook_origins[1]", "not an origin of https", "path")
+
+
 @pytest.mark.case("D06")
 @pytest.mark.parametrize(
     ("text", "line", "key", "message", "hint"),
@@ -103,6 +106,8 @@ def test_any_text_gives_a_configuration_or_a_config_error_with_a_line(text: str)
         ('{"supervisor": {"allowed_hosts": ["a",\n"b c"]}}', 2, "supervisor.allowed_hosts[1]", "not a host", "8443"),
         ('{"supervisor": {"allowed_hosts": ["a",\n"*"]}}', 2, "supervisor.allowed_hosts[1]", "not a host", "8443"),
         ('{"supervisor": {"allowed_origins": [\n"a"]}}', 2, "supervisor.allowed_origins[0]", "not an origin", "path"),
+        ('{"supervisor": {"webhook_origins": ["https://a.example:8443",\n"https://a.example/x"]}}', 2, *_NO_ORIGIN),
+        ('{"supervisor": {"webhook_origins": ["https://a.example",\n"http://a.example"]}}', 2, *_NO_ORIGIN),
         ('{"supervisor": {\n"listen": "x"}}', 2, "supervisor.listen", "an address is host:port", "127.0.0.1:3001"),
         ('{"supervisor": {\n"listen": "3001"}}', 2, "supervisor.listen", "an address is host:port", "127.0.0.1:3001"),
         ('{"supervisor": {\n"listen": "h:x"}}', 2, "supervisor.listen", "the port is a number", "127.0.0.1:3001"),

@@ -141,6 +141,22 @@ async def test_a_token_for_one_server_is_none_elsewhere_and_others_are_none_ther
     assert tokens.find(text, 100.0, "git") is None
 
 
+async def test_whether_a_user_can_still_come_in_is_known_without_the_token() -> None:
+    tokens = TokenTable(Disk())
+    assert tokens.has("ana", "", 100.0), "nobody is shut out before all are known"
+    tokens.take(())
+    assert not tokens.has("ana", "", 100.0)
+    _, made = await tokens.make("ana", role="member", expires_at=200.0, now=100.0)
+    await tokens.make("ana", role="member", team="core", now=100.0)
+    await tokens.make("ben", role="member", server="desk", now=100.0)
+    assert [tokens.has("ana", team, 100.0) for team in ("", "core", "other")] == [True, True, False]
+    assert not tokens.has("ben", "", 100.0), "that is for one server alone"
+    assert not tokens.has("ana", "", 200.0)
+    assert tokens.has("ana", "", 150.0)
+    await tokens.revoke(id_of(made.digest))
+    assert not tokens.has("ana", "", 150.0)
+
+
 async def test_a_table_without_a_store_takes_no_token() -> None:
     table = TokenTable.empty()
     with pytest.raises(NotKept, match="no token was made"):
