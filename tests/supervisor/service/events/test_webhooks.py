@@ -365,7 +365,8 @@ async def test_it_goes_on_after_a_restart_and_misses_nothing(world: World, autoj
         again = await world.subscribe()
         assert again["id"] == made["id"]
         assert "deliveryStatus" in again
-        assert world.endpoint.verified == []
+        await world.subscribe(arguments={"more": True})
+        assert world.endpoint.verified == [], "that holds after a restart, too"
     assert world.endpoint.of("gap") == world.endpoint.of("terminated") == []
 
 
@@ -414,6 +415,16 @@ async def test_who_loses_the_right_is_told_so_once_and_nothing_more(
         if how == "hidden":
             with pytest.raises(UnknownEvent):
                 await world.subscribe()
+
+
+async def test_who_has_lost_the_right_cannot_refresh(world: World, autojump_clock: MockClock) -> None:
+    async with world.running():
+        made = await world.subscribe()
+        await trio.sleep(60)
+        world.source.hidden.add("user:ada")
+        with pytest.raises(UnknownEvent):
+            await world.subscribe(delivery={"secret": new_secret()})
+        assert abs(world.store.rows[made["id"]].expires_at - moment(made["refreshBefore"])) < 0.01
 
 
 async def test_what_its_server_ends_is_ended_with_its_words(world: World, autojump_clock: MockClock) -> None:
