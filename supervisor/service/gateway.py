@@ -208,10 +208,14 @@ class ManyServers(ABC):
             parts.webhooks,
             parts.bench,
             self._arrive,
-            lambda: parts.deployment.value.settings.first_discovery_wait_s,
+            self._discovery_s,
         )
         of_ours.has_events = self._events.has_types
         self._methods = {**ours, **self._events.methods, **methods}
+
+    def _discovery_s(self) -> float:
+        """Return how long a list of event types waits for servers that are new."""
+        return self.parts.deployment.value.settings.first_discovery_wait_s
 
     def _tells(self) -> bool:
         """Say whether clients are told of changed lists here."""

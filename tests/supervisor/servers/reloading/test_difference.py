@@ -128,7 +128,7 @@ READ_IN: dict[str, set[str]] = {
     "discover_structured": {"service/calls/meta_calls"},
     "discover_token_budget": {"service/calls/meta_calls", "metatools/discovery"},
     "instructions_token_budget": {"service/introduction"},
-    "first_discovery_wait_s": {"service/calls/meta_calls", "service/doors/everything"},
+    "first_discovery_wait_s": {"service/calls/meta_calls", "service/doors/everything", "service/gateway"},
     "max_query_chars": {"metatools/discovery"},
     "rank_by_use": {"service/calls/searches"},
     "warm_up": {"servers/warm_up"},
@@ -144,7 +144,7 @@ READ_IN: dict[str, set[str]] = {
     "server_log_bytes": {"servers/journals/keeper"},
     "server_log_files": {"servers/journals/keeper"},
     "metrics_tools": {"house", "front/pages/metrics"},
-    "profiles": {"config/load", "service/doors/addresses", "service/gateway"},
+    "profiles": {"config/load", "config/tool_paths", "service/doors/addresses", "service/gateway"},
     "reload_on_change": {"servers/reloading/reload"},
     "reload_drain_s": {"servers/fleet/launch_messages", "servers/launches/running", "servers/reloading/reload"},
     "catalogue_max_age_s": {"config/load"},
@@ -159,7 +159,8 @@ READ_IN: dict[str, set[str]] = {
     "max_kept_result_bytes": {"service/results/keeper"},
     "result_kept_s": {"service/results/keeper"},
     "identity": {
-        *("config/load", "config/provenance", "servers/deployment", "service/realms", "commands/explain"),
+        *("config/load", "config/provenance", "config/tool_paths", "servers/deployment", "service/realms"),
+        "commands/explain",
         *("values/checks", "values/holders", "values/rows", "values/explained", "servers/safety"),
         *(
             "front/admission",
