@@ -17,7 +17,7 @@ from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.answers.native_lists import cursor_of
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
@@ -70,6 +70,7 @@ class Wanted(msgspec.Struct, frozen=True, rename="camel"):
         return (-1 if position is None else position), floor
 
 
+_EVENT: Final = b'{"jsonrpc":"2.0","method":"notifications/events/event","params":'
 _wanted: Final = msgspec.json.Decoder(Wanted)
 
 
@@ -251,22 +252,30 @@ class EventStream:
             begun = reading.events[0].number - 1 if reading.events else reading.head
             await self._say("active", cursor=topic.cursor(begun), truncated=True)
         for kept in reading.events:
-            await self._send("event", self._params_of(kept))
+            if len(kept.body) <= SMALL_BYTES:
+                await self._send(self._event(kept))
+                continue
+            async with self._topics.large:  # one of all readers in each pass of the loop: copies take their time
+                await trio.lowlevel.checkpoint()
+                message = self._event(kept)
+            await self._send(message)
 
-    def _params_of(self, kept: Kept) -> bytes:
-        """Return the params of a notification of what is kept, which is copied once, unless it has a `_meta`."""
+    def _event(self, kept: Kept) -> bytes:
+        """Return a notification of what is kept, which is copied once, unless it has a `_meta`."""
         more: dict[str, Any] = {"cursor": self._topic.cursor(kept.number), "_meta": self._meta}
         if b'"_meta"' not in kept.body:
-            return b"".join([memoryview(kept.body)[:-1], b",", encode(more)[1:]])
+            return b"".join([_EVENT, memoryview(kept.body)[:-1], b",", encode(more)[1:], b"}"])
         members = json.MEMBERS.decode(kept.body)
-        return encode({**members, **more, "_meta": {**json.members(members.get("_meta")), **self._meta}})
+        meta = {**json.members(members.get("_meta")), **self._meta}
+        return b"".join([_EVENT, encode({**members, **more, "_meta": meta}), b"}"])
 
     async def _say(self, what: str, **said: Any) -> None:
-        await self._send(what, encode({**said, "_meta": self._meta}))
+        params = encode({**said, "_meta": self._meta})
+        await self._send(jsonrpc.notification(f"notifications/events/{what}", params))
 
-    async def _send(self, what: str, params: bytes) -> None:
+    async def _send(self, message: bytes) -> None:
         """Send it, once there is room. Raises `TooManyEvents` if there is none for long."""
-        voice, message = self._exchange.voice, jsonrpc.notification(f"notifications/events/{what}", params)
+        voice = self._exchange.voice
         assert voice is not None, "there is one where a stream begins"
         pause_s, by = _FIRST_PAUSE_S, trio.current_time() + STALLED_S
         while not voice.say(message):

@@ -202,6 +202,8 @@ class Topics:
     def __init__(self, sources: Sequence[Source], journal: Journal) -> None:
         self.sources = sources
         self.journal = journal
+        self.large = trio.Lock()
+        """Who holds it sends something large, and has let others go on before."""
         self._held: dict[str, _Held] = {}
         self._shares = Shares(MAX_TOPICS)
         self._begun = trio.Event()
