@@ -113,7 +113,7 @@ def parts() -> Mapping[str, Mapping[str, str]]:
         "docs/guides/budgets.md": {"memory": settings["memory"]},
         "docs/guides/sandbox.md": {"sandbox": settings["sandbox"]},
         "docs/guides/fleet.md": {"fleet": settings["fleet"]},
-        "docs/reference/errors.md": {"errors": error_list(set(shown_errors()) - set(OF_EVENTS))},
+        "docs/reference/error-types.md": {"errors": error_list(set(shown_errors()) - set(OF_EVENTS))},
         "docs/developers/server-events.md": {"event-errors": error_list(OF_EVENTS)},
         "docs/reference/audit.md": {"actions": action_list()},
         "docs/reference/events.md": {

@@ -92,7 +92,7 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
     outcome: str
     """How it ended, as in [metrics](metrics.md#values-of-labels); `unknown`: nobody knows what was done."""
     error_type: str | None = None
-    """The type of the [error](errors.md)."""
+    """The type of the [error](error-types.md)."""
     response_time_ms: float
     """How long it took at the server."""
     waited_ms: float | None = None

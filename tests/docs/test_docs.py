@@ -59,7 +59,7 @@ def test_the_generated_parts_are_the_present_ones(name: str) -> None:
 
 
 def test_every_error_has_its_place() -> None:
-    pages = (ROOT / "docs" / "reference" / "errors.md", ROOT / "docs" / "developers" / "server-events.md")
+    pages = (ROOT / "docs" / "reference" / "error-types.md", ROOT / "docs" / "developers" / "server-events.md")
     lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
     for error in generate.shown_errors():
         retry = "retry" if error.retryable else "no retry"
@@ -119,13 +119,13 @@ def test_the_command_writes_what_is_different(
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     generate.main()
-    stale = tmp_path / "docs" / "reference" / "errors.md"
+    stale = tmp_path / "docs" / "reference" / "error-types.md"
     right = stale.read_text()
     stale.write_text(right.replace("`ShuttingDown`:", "`Other`:"))
     generate.main()
     generate.main()
     assert stale.read_text() == right
-    assert capsys.readouterr().out == "wrote: docs/reference/errors.md\n"
+    assert capsys.readouterr().out == "wrote: docs/reference/error-types.md\n"
     with pytest.raises(ValueError, match="0 times instead of once"):
         generate.rewrite("nothing", {"errors": ""})
 

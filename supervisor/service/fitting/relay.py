@@ -190,7 +190,7 @@ def translate_error(
     """Return a server's error for a client of `era`: as it is, but for codes that would mislead that client.
 
     `uri`: what a `resources/read` asked for; `written`: the era of the server, if that is known. Message and data stay.
-    (2026-07-28 basic/index "Error Codes", server/resources; `docs/reference/errors.md` has the list.)
+    (2026-07-28 basic/index "Error Codes", server/resources; `docs/reference/server-errors.md` has the list.)
     """
     said = error.error
     if method == "resources/read" and _says_not_found(said):
