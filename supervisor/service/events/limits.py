@@ -37,7 +37,7 @@ MAX_READ_BYTES: Final = 1024 * 1024
 LINGER_S: Final = 60.0
 """So long a topic is followed that nobody holds; or for three times until the next poll, if that is more."""
 HEARTBEAT_S: Final = 15.0
-"""Between two signs of life on a stream, half of what the extension asks for."""
+"""Between two signs of life on a stream, whatever else is told: half of what the extension asks for."""
 STALLED_S: Final = 30.0
 """So long a client may not take what it is sent on a stream, before it loses it."""
 POLL_MS: Final = 5000

@@ -225,6 +225,7 @@ class EventStream:
         begun = reading.events[0].number - 1 if reading.events else reading.head
         await self._say("active", cursor=topic.cursor(begun), truncated=reading.truncated)
         reading = msgspec.structs.replace(reading, truncated=False)
+        beat_at = trio.current_time() + HEARTBEAT_S
         while True:
             if not self._topics.allowed(self._at, topic):
                 if topic.ended is not None or not self._topics.moved(self._at, topic):
@@ -240,10 +241,11 @@ class EventStream:
                 return
             head = reading.head
             if not reading.more:
-                with trio.move_on_after(HEARTBEAT_S) as quiet:
+                with trio.move_on_at(beat_at):
                     await topic.wait_after(head, failures)
-                if quiet.cancelled_caught:
-                    await self._say("heartbeat", cursor=topic.cursor(head))
+            if trio.current_time() >= beat_at:
+                await self._say("heartbeat", cursor=topic.cursor(head))
+                beat_at = trio.current_time() + HEARTBEAT_S
             reading = topic.after(head, MAX_POLLED)
 
     async def _deliver(self, reading: Reading) -> None:

@@ -306,6 +306,15 @@ async def test_what_an_event_has_of_its_own_stays_beside_what_is_ours() -> None:
         assert (params["_meta"], params["more"]) == ({"own": 1, META_SUBSCRIPTION: 1}, [{"_meta": 2}])
 
 
+async def test_a_stream_has_its_heartbeat_however_much_happens(mock_clock: MockClock) -> None:
+    async with rig() as it, streaming(it) as stream:
+        for number in range(4):
+            await passes(mock_clock, HEARTBEAT_S / 2 + 1)
+            await it.source.tell(f"e{number}")
+        assert stream.told == ["active", "e0", "heartbeat", "e1", "e2", "heartbeat", "e3"]
+        assert stream.heard[2][1]["cursor"] == stream.heard[1][1]["cursor"]
+
+
 async def test_a_client_that_reads_slowly_misses_nothing_and_one_that_does_not_read_loses_its_stream(
     mock_clock: MockClock,
 ) -> None:
