@@ -7,6 +7,7 @@ delivery"): a subscription that begins again there misses nothing.
 from __future__ import annotations
 
 import hashlib
+import logging
 import random
 import re
 from collections import deque
@@ -24,6 +25,8 @@ from supervisor.service.events.errors import members_of
 from supervisor.service.events.limits import MAX_ATTEMPTS, MAX_BODY_BYTES, MAX_IN_FLIGHT, RETRY_S
 from supervisor.service.events.topics import Topic
 from supervisor.service.fitting.relay import with_member
+
+log = logging.getLogger(__name__)
 
 PAUSES_S: Final = (5.0, 30.0, 120.0, 300.0)
 """Before each attempt but the first, a tenth more or less."""
@@ -187,19 +190,20 @@ class Poster:
         try:
             await self._callbacks.deliver(self._receiver(), id_, body)
         except Undelivered as failure:
+            before = self.health.is_active
             self.health.take(failure)
+            if before and not self.health.is_active:
+                receiver = self._receiver()
+                text = "nothing is posted to %s for %s until that is refreshed: nearly all of an hour failed (%s)"
+                log.warning(text, receiver.host, receiver.id, failure.reason)
             return failure
         self.health.take(None)
         return None
 
-    async def terminate(self, error: ErrorObject) -> None:
-        """Tell that there is no subscription any more, which needs no right."""
-
-        async def always() -> bool:
-            return True
-
+    async def terminate(self, error: ErrorObject, may: Callable[[], Awaitable[bool]]) -> None:
+        """Tell that there is no subscription any more."""
         self.health.resume()
-        await self.post(partial(_control, "terminated", message_id("terminated"), error=members_of(error)), always)
+        await self.post(partial(_control, "terminated", message_id("terminated"), error=members_of(error)), may)
 
 
 def _control(type_: str, id_: str, **members: object) -> tuple[str, bytes]:

@@ -337,7 +337,8 @@ class Webhooks:
         if self._all.get(known.id) is known:
             self._forget(known)
             if error is not None:
-                await self._poster(known).terminate(error)
+                log.info("events are not posted to an address any more, for %s: %s", known.id, error.message)
+                await self._poster(known).terminate(error, partial(self._is_over, known))
 
     async def _follow(self, known: Subscription) -> ErrorObject:
         """Post what happens; return why that is over for good."""
@@ -389,12 +390,18 @@ class Webhooks:
             return False
         return at is not None and self._topics.allowed(at, topic)
 
+    async def _is_over(self, known: Subscription) -> bool:
+        """Say whether there is none in its place, whose client would take it for ended."""
+        await trio.lowlevel.checkpoint()
+        return known.id not in self._all
+
     def _why_unknown(self, at: Viewpoint, name: str) -> ErrorObject | None:
         """Return why there is no such type for somebody any more; None if that is not known yet."""
         called = name.partition(":")[0]
         seen, whole = (each.visible.now(each.principal) for each in (at, self._whole))
         if (server := seen.names.literal(called)) is None:
-            return REMOVED if whole.names.literal(called) is None else REVOKED
+            there = whole.names.literal(called) is not None
+            return REVOKED if there or any(each.name == name for each in self._topics.types(self._whole)) else REMOVED
         return REMOVED if server in seen.entries else None
 
     def _move(self, known: Subscription) -> None:

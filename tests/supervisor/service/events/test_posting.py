@@ -239,14 +239,16 @@ async def test_the_end_of_a_topic_waits_for_what_is_under_way(rig: Rig, autojump
     with trio.fail_after(RETRY_S):
         await rig.run()
     assert rig.endpoint.ids == ["a", "a", "a"]
-    await rig.poster.terminate(REVOKED)
+    await rig.poster.terminate(REVOKED, rig.may)
     assert rig.endpoint.posted[-1][2] == {
         "type": "terminated",
         "error": {"code": -32024, "message": "Forbidden", "data": {"reason": "Access revoked"}},
     }
 
 
-async def test_nothing_is_posted_without_hope_until_its_client_comes_again(rig: Rig, autojump_clock: MockClock) -> None:
+async def test_nothing_is_posted_without_hope_until_its_client_comes_again(
+    rig: Rig, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
     rig.endpoint.answer = lambda body: "http_5xx"
     rig.happen(*map(str, range(40)))
     async with rig.running():
@@ -256,6 +258,8 @@ async def test_nothing_is_posted_without_hope_until_its_client_comes_again(rig: 
         assert status.failed_since == "2023-11-14T22:13:20.000Z"
         count, cursor = len(rig.endpoint.posted), rig.posting.cursor
         assert count in range(100, 120)
+        (told,) = caplog.messages
+        assert told.startswith("nothing is posted to a.example for sub_1 until that is refreshed")
         await trio.sleep(3600)
         assert (len(rig.endpoint.posted), rig.posting.cursor) == (count, cursor), "no time passes for what waits"
         rig.endpoint.answer = lambda body: None

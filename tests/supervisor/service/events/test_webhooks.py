@@ -439,6 +439,19 @@ async def test_what_its_server_ends_is_ended_with_its_words(world: World, autoju
         assert world.store.rows == {}
 
 
+async def test_the_end_of_one_is_not_told_of_the_next(world: World, autojump_clock: MockClock) -> None:
+    world.endpoint.answer = lambda body: "http_5xx"
+    async with world.running():
+        await world.subscribe()
+        await trio.sleep(1)
+        world.source.followed[-1].fail(Terminated(ErrorObject(UNSUPPORTED, "Unsupported")))
+        await trio.sleep(1)
+        assert len(world.endpoint.of("terminated")) == 1
+        await world.subscribe()
+        await trio.sleep(HOUR_S / 2)
+        assert len(world.endpoint.of("terminated")) == 1
+
+
 async def test_a_type_that_is_removed_ends_it(world: World, autojump_clock: MockClock) -> None:
     async with world.running():
         await world.subscribe()
