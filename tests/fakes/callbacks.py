@@ -20,7 +20,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.answer: Callable[[dict[str, Any]], Reason | int | None] = lambda body: None
-        self.took_s = 0.0
+        self.took_s = self.retry_after_s = 0.0
         self.posted: list[tuple[float, str, dict[str, Any]]] = []
         self.receivers: list[Receiver] = []
         self.verified: list[str] = []
@@ -32,7 +32,7 @@ class Endpoint:
         self.posted.append((trio.current_time(), message_id, read))
         await trio.sleep(self.took_s)
         if isinstance(answer := self.answer(read), int):
-            raise Undelivered("http_4xx", final=answer in (410, 413))
+            raise Undelivered("http_4xx", final=answer in (410, 413), retry_after_s=self.retry_after_s)
         if answer is not None:
             raise Undelivered(answer)
 

@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -38,6 +38,7 @@ from actors.transport.http.client.client import direct_way
 from actors.transport.http.client.direct import look_up, send_to
 from actors.transport.http.client.pieces import whole
 from actors.transport.http.client.tls import context_for
+from actors.transport.http.head import retry_after_s
 from actors.transport.redaction import Confidential
 from supervisor.events.signing import sign
 from supervisor.oauth.issuers.metadata import origin
@@ -72,12 +73,13 @@ _SAID: Final[Mapping[Reason, str]] = {
 
 
 class Undelivered(Exception):
-    """A message was not taken. `final`: it never will be."""
+    """A message was not taken. `final`: it never will be. `retry_after_s`: how long its endpoint asks to wait."""
 
-    def __init__(self, reason: Reason, *, final: bool = False) -> None:
+    def __init__(self, reason: Reason, *, final: bool = False, retry_after_s: float = 0.0) -> None:
         super().__init__(reason)
         self.reason: Reason = reason
         self.final = final
+        self.retry_after_s = retry_after_s
 
 
 class Receiver(Confidential, msgspec.Struct, frozen=True):
@@ -91,6 +93,18 @@ class Receiver(Confidential, msgspec.Struct, frozen=True):
     @property
     def host(self) -> str:
         return (urlsplit(self.url).hostname or "").rstrip(".")
+
+
+class _Answer(NamedTuple):
+    """What counts of an answer."""
+
+    status: int
+    body: bytes
+    retry_after_s: float
+
+    @property
+    def good(self) -> bool:
+        return 200 <= self.status < 300
 
 
 class Callbacks:
@@ -108,9 +122,10 @@ class Callbacks:
 
     async def deliver(self, receiver: Receiver, message_id: str, body: bytes) -> None:
         """Post a message, a JSON object. Raises `Undelivered`."""
-        status, _ = await self._post(receiver, message_id, body, 0)
-        if not 200 <= status < 300:
-            raise Undelivered("http_5xx" if status >= 500 else "http_4xx", final=status in _REFUSED)
+        answer = await self._post(receiver, message_id, body, 0)
+        if not answer.good:
+            reason: Reason = "http_5xx" if answer.status >= 500 else "http_4xx"
+            raise Undelivered(reason, final=answer.status in _REFUSED, retry_after_s=answer.retry_after_s)
 
     async def verify(self, receiver: Receiver) -> None:
         """Have an address confirm that it wants what is posted. Raises `CallbackUnusable`, `TooManyEvents`."""
@@ -119,11 +134,11 @@ class Callbacks:
         challenge = secrets.token_urlsafe(32)
         body = encode({"type": "verification", "challenge": challenge})
         try:
-            status, echo = await self._post(receiver, message_id("verification"), body, _MAX_ECHO_BYTES)
+            answer = await self._post(receiver, message_id("verification"), body, _MAX_ECHO_BYTES)
         except Undelivered as failure:
             raise CallbackUnusable(failure.reason, _SAID[failure.reason]) from None
-        echoed = json.text_at(echo, "challenge").encode()
-        if not (200 <= status < 300 and hmac.compare_digest(echoed, challenge.encode())):
+        echoed = json.text_at(answer.body, "challenge").encode()
+        if not (answer.good and hmac.compare_digest(echoed, challenge.encode())):
             raise CallbackUnusable("challenge_failed", _SAID["challenge_failed"])
 
     def _count_verification(self, whose: str, most: int) -> None:
@@ -138,8 +153,8 @@ class Callbacks:
             raise TooManyEvents(text, "verifications", most)
         pace.take(1, now)
 
-    async def _post(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> tuple[int, bytes]:
-        """Return the status of an answer, and its body as far as it is within the limit. Raises `Undelivered`."""
+    async def _post(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> _Answer:
+        """Return an answer, with its body as far as that is within the limit. Raises `Undelivered`."""
         async with (
             self._of_principals.use(receiver.principal),
             self._of_hosts.use(receiver.host),
@@ -149,13 +164,11 @@ class Callbacks:
                 return await self._ask(receiver, id_, body, limit)
         raise Undelivered("timeout")
 
-    async def _ask(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> tuple[int, bytes]:
+    async def _ask(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> _Answer:
         share = share_of(f"callbacks to {receiver.host}")
         return await share.run(self._ask_in_turn, share, receiver, id_, body, limit)
 
-    async def _ask_in_turn(
-        self, share: LoopShare, receiver: Receiver, id_: str, body: bytes, limit: int
-    ) -> tuple[int, bytes]:
+    async def _ask_in_turn(self, share: LoopShare, receiver: Receiver, id_: str, body: bytes, limit: int) -> _Answer:
         url = receiver.url
         try:
             hops = await self._addresses(url, receiver.host)
@@ -166,7 +179,8 @@ class Callbacks:
                     echo = await whole(response, limit, share) if limit else b""
                 finally:
                     await response.aclose()
-            return response.status_code, echo or b""
+            after_s = retry_after_s(response.headers.get("retry-after")) or 0.0
+            return _Answer(response.status_code, echo or b"", after_s)
         except Undelivered:
             raise
         except httpx2.TimeoutException:

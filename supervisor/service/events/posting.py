@@ -169,10 +169,10 @@ class Poster:
 
     async def post(self, body: Body, may: Callable[[], Awaitable[bool]]) -> None:
         """Return when it is settled. Waiting while nothing is posted at all does not count."""
-        spent = 0.0
+        spent, asked_s = 0.0, 0.0
         for attempt in range(MAX_ATTEMPTS):
             if attempt:
-                pause_s = PAUSES_S[attempt - 1] * random.uniform(0.9, 1.1)
+                pause_s = max(asked_s, PAUSES_S[attempt - 1] * random.uniform(0.9, 1.1))
                 if spent + pause_s > RETRY_S:
                     return
                 await trio.sleep(pause_s)
@@ -185,6 +185,7 @@ class Poster:
             spent += trio.current_time() - since
             if failure is None or failure.final:
                 return
+            asked_s = failure.retry_after_s
 
     async def _attempt(self, id_: str, body: bytes) -> Undelivered | None:
         try:

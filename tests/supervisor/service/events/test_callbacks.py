@@ -110,9 +110,11 @@ async def test_what_is_posted_is_signed_by_each_secret_and_says_whose_it_is(endp
 async def test_what_is_not_taken_has_its_category_and_nothing_else(
     endpoint: WebhookReceiver, status: int, reason: str, final: bool
 ) -> None:
-    endpoint.status, endpoint.headers = statuses(then=status), {"location": f"{endpoint.origin}/elsewhere"}
+    endpoint.status = statuses(then=status)
+    endpoint.headers = {"location": f"{endpoint.origin}/elsewhere", "retry-after": "7"}
     refused = await refusal(callbacks(endpoint.origin), at(endpoint))
     assert (str(refused), refused.reason, refused.final) == (reason, reason, final)
+    assert refused.retry_after_s == (7 if status else 0)
     assert [each.path for each in endpoint.posted] == ["/hooks/1"], "nowhere else, and once"
 
 

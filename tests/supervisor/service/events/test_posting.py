@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from actors.principal import Principal
-from supervisor.service.events.callbacks import Receiver
+from supervisor.service.events.callbacks import Reason, Receiver
 from supervisor.service.events.errors import REMOVED, REVOKED
 from supervisor.service.events.journal import Journal, TopicLog
 from supervisor.service.events.limits import MAX_ATTEMPTS, MAX_IN_FLIGHT, RETRY_S
@@ -147,6 +147,16 @@ async def test_an_event_that_is_not_taken_is_posted_again_ever_later_and_then_gi
     pauses = [after - before for before, after in pairwise(moments)]
     assert pauses == sorted(pauses)
     assert moments[-1] - moments[0] < RETRY_S
+
+
+async def test_an_endpoint_that_asks_for_time_gets_it(rig: Rig, autojump_clock: MockClock) -> None:
+    refusals: list[Reason | int] = [429, 429]
+    rig.endpoint.answer, rig.endpoint.retry_after_s = (lambda body: refusals.pop() if refusals else None), 60.0
+    rig.happen("a")
+    async with rig.running():
+        await trio.sleep(RETRY_S)
+    first, second, third = (moment for moment, *_ in rig.endpoint.posted)
+    assert (round(second - first), round(third - second)) == (60, 60)
 
 
 async def test_slow_failures_are_not_tried_for_longer_than_the_limit(rig: Rig, autojump_clock: MockClock) -> None:
