@@ -152,6 +152,8 @@ class Disk(Protocol):
 
     def save_journal(self, life: str, reserved: int) -> None: ...
 
+    async def keep(self) -> bool: ...
+
 
 class Journal:
     """All of it. `clock` gives unix seconds; without a `disk` nothing outlives the daemon. `begin` comes first.
@@ -171,14 +173,19 @@ class Journal:
     async def begin(self) -> None:
         """Find out which numbers were given before. A checkpoint.
 
-        Where the disk does not say, the time is beyond all of them, and cursors from before are of another life.
+        Where the disk does not say, or does not take which ones are given from now on, this is another journal: cursors
+        from before are none of it, as the same numbers may be given twice.
         """
-        life, last = await self._disk.load_journal() if self._disk is not None else ("", 0)
-        self.life = life or self.life
-        self._number = max(last, round(self.clock() * 1000))
+        fresh, self._number = self.life, round(self.clock() * 1000)
+        if self._disk is None:
+            return
+        life, last = await self._disk.load_journal()
+        self.life, self._number = life or fresh, max(last, self._number)
         self._reserve()
-        if self._disk is not None:
-            self._disk.trim_occurrences()
+        if not await self._disk.keep():
+            self.life = fresh
+            self._reserve()
+        self._disk.trim_occurrences()
 
     def cursor(self, topic: str, number: int) -> str:
         """Return how clients know a place in a topic."""
@@ -242,7 +249,7 @@ class Journal:
 
     def _next(self) -> int:
         self._number += 1
-        if self._number >= self._reserved:
+        if self._number >= self._reserved - RESERVED // 2:  # long before, as the disk lags behind
             self._reserve()
         return self._number
 

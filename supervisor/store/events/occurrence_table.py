@@ -90,7 +90,10 @@ class OccurrenceTable(WriteBehind):
     async def load_journal(self) -> tuple[str, int]:
         """Return the name of this journal, and a number under which all are that were given so far; empty and 0 for a
         new one, or if the disk does not say."""
-        query = "SELECT life, max(reserved, coalesce((SELECT max(number) FROM occurrences), 0)) FROM event_journal"
+        query = (
+            "SELECT coalesce(max(life), ''), max(coalesce(max(reserved), 0),"
+            " coalesce((SELECT max(number) FROM occurrences), 0)) FROM event_journal"
+        )
         found = await self._load(tuple[str, int], query)
         return found[0] if found else ("", 0)
 

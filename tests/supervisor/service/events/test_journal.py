@@ -128,7 +128,11 @@ class Disk:
         return self.journal
 
     def save_journal(self, life: str, reserved: int) -> None:
-        self.journal = life, reserved
+        if not self.fails:
+            self.journal = life, reserved
+
+    async def keep(self) -> bool:
+        return not self.fails
 
 
 async def begun(disk: Disk, now: float = 1000.0) -> Journal:
@@ -155,6 +159,16 @@ async def test_what_was_kept_is_there_in_the_next_life_and_new_numbers_are_behin
     add(second, again, "c", "3")
     assert [each.event_id for each in again.after(log.head - 2, 10).events] == ["a", "b", "c"]
     assert again.head > log.head + journals.RESERVED / 2
+
+
+async def test_where_the_disk_does_not_take_what_numbers_are_given_this_is_another_journal() -> None:
+    disk = Disk()
+    first = await begun(disk)
+    disk.fails = True
+    second = await begun(disk)
+    assert second.life != first.life
+    disk.fails = False
+    assert (await begun(disk)).life == first.life  # whose numbers nobody has given twice
 
 
 async def test_a_cursor_of_another_journal_is_none_of_this_one() -> None:
@@ -240,6 +254,17 @@ async def test_logs_that_nobody_follows_give_way_and_come_back_from_the_disk(mon
     again = await journal.open("idle")
     assert again is not idle
     assert again.knows("a")
+
+
+async def test_the_store_knows_a_number_that_no_other_one_reaches(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "store.sqlite3", clock=lambda: 0.0) as store:
+        assert await store.load_journal() == ("", 0)
+        store.append_occurrences("t", (SavedOccurrence(9, "a", 0.0, b"{}"),), SavedTopic(0, None))
+        assert await store.load_journal() == ("", 9)
+        store.save_journal("life", 7)
+        assert await store.load_journal() == ("life", 9)
+        store.save_journal("other", 70)
+        assert await store.load_journal() == ("other", 70)
 
 
 async def test_the_store_keeps_it_within_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
