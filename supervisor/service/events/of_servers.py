@@ -125,6 +125,8 @@ class ServerEvents:
             try:
                 if self._pushes(following.origin):
                     await self._stream(following)
+                    if following.confirmed:  # some hosts end every answer after half a minute
+                        pauses.reset()
                 else:
                     await self._poll(following)
             except RemoteError as refused:

@@ -25,7 +25,7 @@ from actors.search.documents.index import Index
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.events.limits import MAX_EVENT_BYTES
-from supervisor.service.events.of_servers import LONGEST_PAUSE_S, SILENT_S, ServerEvents
+from supervisor.service.events.of_servers import FASTEST_S, LONGEST_PAUSE_S, SILENT_S, ServerEvents
 from supervisor.service.events.sources import Origin, Terminated
 
 ORIGIN = Origin("desk:tick", "desk", "tick", b'{"a":1}', 20.0)
@@ -170,6 +170,18 @@ async def test_a_stream_that_ends_is_begun_again_from_its_cursor(end: str, autoj
         told = [each for each in it.heard.take() if each[0] != "error"]
         assert told == [("active", "5", True), ("a", "6"), ("active", "6", False)]
         assert it.failed is None
+
+
+async def test_a_server_whose_every_stream_ends_well_after_a_while_is_asked_again_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    async with following("push") as it:
+        for count in range(1, 12):
+            await it.say("active", cursor="1", truncated=False)
+            await trio.sleep(25)
+            await it.answer()
+            await trio.sleep(2 * FASTEST_S)
+            assert len(it.router.asked) == count + 1
 
 
 async def test_a_server_that_is_away_is_asked_rarely(autojump_clock: MockClock) -> None:
