@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.kit.documented import descriptions
 from supervisor.events.event import EventEnvelope
 from supervisor.events.kinds import DiscoveredTool, EventData, OfServer
 from supervisor.events.other_kinds import KINDS, TYPES
-from supervisor.reference.configuration import bullet, descriptions, paragraph, with_links
+from supervisor.reference.configuration import bullet, paragraph, with_links
 
 AUDIENCES: Final = {
     "entry": "members who have the server, without details",

@@ -6,19 +6,19 @@ Everything comes from the fields of the structs, with what is written above and 
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import sys
 from collections.abc import Collection, Iterator
-from itertools import groupby, pairwise
+from itertools import groupby
 from textwrap import fill, indent
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.tool_rules import ToolRules
+from actors.kit.documented import descriptions
 from actors.transport.stdio.command import INHERITED
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.oauth import OAuthConfig
@@ -61,17 +61,6 @@ def paragraph(text: str) -> str:
 def bullet(text: str) -> str:
     """Return an item of a list, in lines that are not too long."""
     return f"- {indent(paragraph(text), '  ').lstrip()}"
-
-
-def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return what is written below each field: Python forgets it, so it is read from the source."""
-    (definition,) = ast.parse(inspect.getsource(struct)).body
-    texts: dict[str, str] = {}
-    for field, text in pairwise(cast("ast.ClassDef", definition).body):
-        match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(written))):
-                texts[name] = " ".join(written.split())
-    return texts
 
 
 def headings(struct: type[msgspec.Struct]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import pytest
 
 from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.tool_rules import ToolRules
+from actors.kit.documented import descriptions
 from docs.generate import SETTINGS
 from supervisor.config import OAuthConfig, ServerConfig, Settings, load, parse
 from supervisor.config.syntax.file import read_text
@@ -20,7 +21,7 @@ from supervisor.config.syntax.jsonc import read_document
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.syntax.values import keys_of
 from supervisor.config.value_rules import ValueRule
-from supervisor.reference.configuration import descriptions, headings, schema, with_links
+from supervisor.reference.configuration import headings, schema, with_links
 from supervisor.servers.reloading.difference import LIVE
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from actors.catalogue.tool_rules import NO_RULES, EntryRules, ToolRules
+from actors.kit.documented import descriptions
 from supervisor.config import ServerConfig
-from supervisor.reference.configuration import descriptions
 from tests.supervisor.config.entries.test_servers import parse_entry, server
 
 C = {"command": "c"}
