@@ -5,8 +5,8 @@ A call is kept as what is known of it anyhow: most events are about calls, and h
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from operator import itemgetter
 from typing import Final
@@ -18,6 +18,7 @@ from actors.principal import LOCAL, Principal
 from supervisor.delivery.calls import event_of
 from supervisor.events.event import USUAL_BYTES, DaemonEvent, size_of
 from supervisor.events.kinds import EventData
+from supervisor.events.other_kinds import ToolExecuted
 from supervisor.usage.records import CallRecord
 
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -37,6 +38,9 @@ class EventLog:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._kept: deque[DaemonEvent | CallRecord] = deque()
+        self._newest_of: defaultdict[type[object], Latest[int]] = defaultdict(lambda: Latest(0))
+        self._gone: dict[type[object], int] = {}
+        """The number of the newest event that is not here any more, by kind."""
 
     def append(
         self,
@@ -62,22 +66,50 @@ class EventLog:
         self._keep_all(calls, USUAL_BYTES * len(calls))
 
     def _keep_all(self, fresh: Sequence[DaemonEvent | CallRecord], size: int) -> None:
-        kept = self._kept
+        kept, number = self._kept, self.newest.value + len(fresh)
+        first = self.newest.value - len(kept) + 1
         kept.extend(fresh)
         self._bytes += size
         while len(kept) > self._keep or (self._bytes > self._max_bytes and len(kept) > 1):
             oldest = kept.popleft()
             self._bytes -= oldest.size if isinstance(oldest, DaemonEvent) else USUAL_BYTES
-        number = self.newest.value
-        self.told(map(_event, fresh, count(number + 1)))
-        self.newest.set(number + len(fresh))
+            self._gone[_kind(oldest)] = first
+            first += 1
+        self.told(map(_event, fresh, count(self.newest.value + 1)))
+        self.newest.set(number)
+        if fresh:  # all of one kind: calls, or one of another
+            self._newest_of[_kind(fresh[-1])].set(number)
 
     def newest_of_each_kind(self, number: int) -> Sequence[DaemonEvent]:
         """Return of each kind the newest event behind one, the oldest first; see `after`."""
         newest: dict[type[object], tuple[int, DaemonEvent | CallRecord]] = {}
-        for place, each in zip(range(self.newest.value, number, -1), reversed(self._kept), strict=False):
-            newest.setdefault(type(each.data) if isinstance(each, DaemonEvent) else CallRecord, (place, each))
+        for place, each in self._back_to(number):
+            newest.setdefault(_kind(each), (place, each))
         return [_event(each, place) for place, each in sorted(newest.values(), key=itemgetter(0))]
+
+    def _back_to(self, number: int) -> Iterator[tuple[int, DaemonEvent | CallRecord]]:
+        """Yield what is behind a number, the newest first."""
+        return zip(range(self.newest.value, number, -1), reversed(self._kept), strict=False)
+
+    # One kind alone -------------------------------------------------------------------------------------------------
+
+    async def wait_for(self, kind: type[EventData], number: int) -> None:
+        """Wait until there is an event of a kind behind a number. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        newest = self._newest_of[kind]
+        while newest.value <= number:
+            await newest.wait_newer(newest.version)
+
+    def begin_of(self, kind: type[EventData]) -> int:
+        """Return the number behind which all events of a kind are still here."""
+        return self._gone.get(kind, 0)
+
+    def of(self, kind: type[EventData], number: int, limit: int) -> Sequence[DaemonEvent]:
+        """Return the events of a kind behind a number that are still here, the oldest first, at most so many."""
+        found = [(place, each) for place, each in self._back_to(number) if _kind(each) is kind]
+        return [_event(each, place) for place, each in reversed(found[-limit:])]
+
+    # All kinds ------------------------------------------------------------------------------------------------------
 
     async def wait_after(self, number: int) -> None:
         """Wait until there is an event behind one. A checkpoint."""
@@ -93,6 +125,10 @@ class EventLog:
         """Return the events behind one, the oldest first, at most so many; they must be here, see `has_after`."""
         first = number - (self.newest.value - len(self._kept))
         return [_event(each, place) for place, each in enumerate(islice(self._kept, first, first + limit), number + 1)]
+
+
+def _kind(kept: DaemonEvent | CallRecord) -> type[EventData]:
+    return type(kept.data) if isinstance(kept, DaemonEvent) else ToolExecuted
 
 
 def _event(kept: DaemonEvent | CallRecord, number: int) -> DaemonEvent:

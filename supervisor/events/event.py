@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from actors.principal import LOCAL, Principal
 from supervisor.events.kinds import EventData
@@ -77,6 +78,25 @@ def encode(event: DaemonEvent, id_: str, data: EventData | None = None) -> bytes
         data=event.data if data is None else data,
     )
     return one_line(envelope)
+
+
+class EventOccurrence(Struct, frozen=True, kw_only=True):
+    """An event as clients of the Events extension get it (SEP-3415, "Event Occurrences")."""
+
+    event_id: str = field(name="eventId")
+    name: str
+    timestamp: str
+    data: EventData
+
+
+def occurrence(event: DaemonEvent, id_: str, data: EventData, most: int) -> msgspec.Raw:
+    """Return an event as an `EventOccurrence`; lists are left empty in one that has over so many bytes with them."""
+    made = EventOccurrence(event_id=id_, name=event.type, timestamp=timestamp(event.time), data=data)
+    text = _encode(made)
+    if len(text) > most:
+        lists = {each: type(value)() for each, value in asdict(data).items() if isinstance(value, tuple | dict)}
+        text = _encode(replace(made, data=replace(data, **lists)))
+    return msgspec.Raw(text)
 
 
 def one_line(value: Any) -> bytes:

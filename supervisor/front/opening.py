@@ -46,6 +46,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.events.callbacks import Callbacks
 from supervisor.service.events.journal import Journal
+from supervisor.service.events.own import OwnEvents
 from supervisor.service.events.types import Viewpoint
 from supervisor.service.events.webhooks import Webhooks
 from supervisor.service.gateway import Gateway, ServiceParts
@@ -81,6 +82,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         meters=house.meters,
         used_by=house.usage.of,
         journal=Journal(house.clock, store, _life_of(house)),
+        sources=[OwnEvents(house.events, deployment, house.launches)],
     )
     starts = servers.shared.starts.spawning
     warm_up = WarmUp(

@@ -56,6 +56,8 @@ from supervisor.service.events.journal import Journal
 from supervisor.service.events.limits import MAX_STREAMS
 from supervisor.service.events.of_servers import ServerEvents
 from supervisor.service.events.requests import EventRequests, Webhooks
+from supervisor.service.events.resources import ResourceUpdates
+from supervisor.service.events.sources import Source
 from supervisor.service.events.topics import Topics
 from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import FINDS, HOW, HOW_BY_EFFECT, Introduction, SelfDescription
@@ -85,7 +87,7 @@ class ServiceParts:
 
     `used` is told of each call that ended; `subscribers` are those whom the servers' actors tell of changed resources;
     `key` seals the names of parked calls and tasks; `parking.run` has to run somewhere. `launches` say which launch a
-    server's name means. `meters` count what is done.
+    server's name means. `meters` count what is done. `sources` have events beside those of servers.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class ServiceParts:
         meters: Meters | None = None,
         used_by: UsedBy = lambda principal: {},
         journal: Journal | None = None,
+        sources: Sequence[Source] = (),
     ) -> None:
         meters = meters or Meters()
         self.router = router
@@ -140,8 +143,10 @@ class ServiceParts:
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks)
         self.forward.meters = meters
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
+        kept = journal or Journal(time.time)
         of_servers = ServerEvents(router, catalogue, self.launches, self.forward.timeout_s, self.bench)
-        self.topics = Topics((of_servers,), journal or Journal(time.time))
+        resources = ResourceUpdates(self.subscriptions, catalogue, self.launches, self.forward, kept.clock)
+        self.topics = Topics((of_servers, resources, *sources), kept)
         self.event_streams = Shares(MAX_STREAMS)
         self.webhooks: Webhooks | None = None
 

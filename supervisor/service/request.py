@@ -49,7 +49,7 @@ class ServerRequest(msgspec.Struct, frozen=True):
     name: str = ""
     """What it is about: a tool, a prompt, a URI of the server."""
     uri: str = ""
-    """What a `resources/read` is about, as the client wrote it."""
+    """The resource that it is about, as the client wrote it."""
     era: Era | None = None
     """Which era the result is wanted in; that of the client if None."""
     written: Era | None = None

@@ -106,7 +106,7 @@ class Subscriptions:
             return
         members = _members(uri)
         await self._forward.ask(
-            exchange, ServerRequest(server, SUBSCRIBE, members, NO_META, name=uri, since=since, written=era)
+            exchange, ServerRequest(server, SUBSCRIBE, members, NO_META, name=uri, uri=uri, since=since, written=era)
         )
 
     def _release(self, principal: Principal, launch: str, uri: str, tell: Callable[[], None]) -> None:

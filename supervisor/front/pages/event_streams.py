@@ -18,7 +18,6 @@ import trio
 
 from actors.errors import SupervisorError, TooManyCalls
 from actors.kit import Shares
-from actors.launch import is_own
 from supervisor.events.audience import EventReader
 from supervisor.events.event import DaemonEvent, encode, one_line, timestamp
 from supervisor.front.dispatch import EVENTS_PATH
@@ -32,8 +31,7 @@ from supervisor.front.pages.event_frames import LINES, EventFrame, SendFrames, s
 from supervisor.front.pages.fleet_events import FleetEvents, OwnEvents
 from supervisor.front.pages.rights import admits
 from supervisor.front.pages.sockets import read_query, serve_socket
-from supervisor.servers.deployment import Deployment
-from supervisor.service.realms import launches_of, servers_by
+from supervisor.service.hearing import Hearing
 
 MEDIA_TYPE: Final = "text/event-stream"
 RETRY_MS: Final = 2000
@@ -154,10 +152,7 @@ class _Telling:
         self._member = None if self._person.may("auditor") else request.principal
         self._number = 0
         self._is_known = True
-        self._seen: Deployment | None = None
-        self._servers = frozenset[str]()
-        self._had = frozenset[str]()
-        """Servers that the member has, or had until they were removed."""
+        self._hearing = Hearing(view.deployment, view.launches.people_of)
 
     async def begin(self, after: str) -> None:
         """Note that we tell what follows an event, or what happens from now on if `after` is empty."""
@@ -223,15 +218,4 @@ class _Telling:
         """Return what decides what a member hears now; None for those who hear everything."""
         if self._member is None:
             return None
-        person, view, deployment = self._person, self._view, self._view.deployment.value
-        if self._seen is not deployment:
-            self._seen, self._servers = deployment, servers_by(person.rights, deployment)
-            self._had = (self._had | self._servers) - (deployment.server_names - self._servers)
-        return EventReader(
-            principal=self._member,
-            user=person.user,
-            servers=self._servers,
-            gone=self._had - self._servers,
-            launches=launches_of(person.rights),
-            is_alone=lambda launch: is_own(launch) and view.launches.people_of(launch) == [person.user],
-        )
+        return self._hearing.reader(self._person)

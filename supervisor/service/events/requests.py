@@ -13,12 +13,13 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import MalformedRequest, ShuttingDown, UnknownMethod
 from actors.kit import Shares, Signal
 from actors.principal import Principal
-from actors.protocol.agreement.event_capability import STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.identity.people import Role
+from supervisor.identity.requester import ORIGIN
 from supervisor.metatools.answers.native_lists import cursor_of
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
@@ -31,6 +32,7 @@ from supervisor.service.lookup.visible import Visible
 
 LIST: Final = "events/list"
 POLL: Final = "events/poll"
+STREAM: Final = "events/stream"
 SUBSCRIBE: Final = "events/subscribe"
 UNSUBSCRIBE: Final = "events/unsubscribe"
 LISTED_COST: Final = 16
@@ -100,7 +102,7 @@ class EventRequests:
         self._fit = fit
         self._streams = streams
         self._webhooks = webhooks
-        self._lists: dict[Principal, tuple[Catalogue, list[EventType]]] = {}
+        self._lists: dict[tuple[Principal, Role], tuple[Catalogue, list[EventType]]] = {}
         self.methods: dict[str, Callable[[Exchange], Awaitable[bytes]]] = {
             LIST: self._list,
             POLL: self._poll,
@@ -110,7 +112,9 @@ class EventRequests:
         }
 
     def _at(self, exchange: Exchange) -> Viewpoint:
-        return Viewpoint(exchange.client.principal, self._visible)
+        origin = ORIGIN.get()
+        role = origin.requester.person.role if origin is not None and origin.requester is not None else "member"
+        return Viewpoint(exchange.client.principal, self._visible, role)
 
     def has_types(self, principal: Principal) -> bool:
         """Say whether somebody sees any event type."""
@@ -141,12 +145,12 @@ class EventRequests:
 
     def _seen(self, at: Viewpoint) -> list[EventType]:
         """Return the types that somebody sees: the same list, as long as the catalogue is the same."""
-        catalogue = at.visible.now(at.principal)
-        known = self._lists.get(at.principal)
+        catalogue, who = at.visible.now(at.principal), (at.principal, at.role)
+        known = self._lists.get(who)
         if known is None or known[0] is not catalogue:
             if len(self._lists) >= MAX_LISTS:
                 self._lists.clear()
-            known = self._lists[at.principal] = catalogue, [*self._topics.types(at)]
+            known = self._lists[who] = catalogue, [*self._topics.types(at)]
         return known[1]
 
     async def _list(self, exchange: Exchange) -> bytes:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from actors.principal import LOCAL, Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
 from supervisor.service.events.types import EventType, Viewpoint
@@ -23,7 +24,7 @@ class Origin(msgspec.Struct, frozen=True):
 
     `name` is that of its type at the doors of many servers, `own` what its source calls it. `launch` is that of its
     server, empty for the daemon's own events. `arguments` are a JSON object in one form (`canonical`). `timeout_s`: how
-    long whoever begins to follow it waits at most until its source has confirmed it.
+    long whoever begins to follow it waits at most until its source has confirmed it. `opener` is who asks.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Origin(msgspec.Struct, frozen=True):
     own: str
     arguments: bytes
     timeout_s: float = 60.0
+    opener: Principal = LOCAL
 
     @property
     def id(self) -> str:

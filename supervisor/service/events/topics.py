@@ -210,8 +210,12 @@ class Topics:
         self._nursery: trio.Nursery | None = None
 
     def types(self, at: Viewpoint) -> Iterator[EventType]:
-        """Yield the types that somebody sees."""
-        return chain.from_iterable(source.types(at) for source in self.sources)
+        """Yield the types that somebody sees; of those with one name the one that is found."""
+        known = set[str]()
+        for each in chain.from_iterable(source.types(at) for source in self.sources):
+            if each.name not in known:
+                known.add(each.name)
+                yield each
 
     def allowed(self, at: Viewpoint, topic: Topic) -> bool:
         """Say whether somebody may (still) have what happens in a topic."""

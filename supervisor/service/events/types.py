@@ -11,6 +11,7 @@ import msgspec
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.identity.people import Role
 from supervisor.service.events.limits import MAX_LISTED, MAX_LISTED_BYTES
 from supervisor.service.lookup.visible import Visible
 
@@ -18,18 +19,26 @@ Mode = Literal["poll", "push", "webhook"]
 KEPT: Final[tuple[Mode, ...]] = ("poll", "push")
 """How every type is delivered here, however its source does it: what it pushes is kept, what it keeps is pushed."""
 WEBHOOK: Final[Mode] = "webhook"
+SEPARATOR: Final = ":"
+"""Between the name of a server, which has none, and what that calls a type of its."""
 
 
 class Viewpoint(msgspec.Struct, frozen=True):
-    """Whose eyes events are looked at with: a principal, and what is seen at its door."""
+    """Whose eyes events are looked at with: a principal, the role of its credential, and what is seen at its door."""
 
     principal: Principal
     visible: Visible
+    role: Role = "member"
 
     @property
     def modes(self) -> tuple[Mode, ...]:
         """How it can have events: to an address only if it is known who asked for that."""
         return KEPT if self.principal == LOCAL else (*KEPT, WEBHOOK)
+
+    @property
+    def hears_all(self) -> bool:
+        """Whether it hears everything that the daemon tells of itself, as at `/api/events`."""
+        return self.principal == LOCAL or self.role != "member"
 
 
 class EventType(msgspec.Struct, frozen=True):
@@ -45,6 +54,10 @@ class EventType(msgspec.Struct, frozen=True):
     def shown(self, modes: tuple[Mode, ...]) -> dict[str, object]:
         """Return the entry for a client that can have events in these ways."""
         return {**json.members(self.definition), "name": self.name, "delivery": modes}
+
+
+def event_name(server: str, own: str) -> str:
+    return f"{server}{SEPARATOR}{own}"
 
 
 def list_result(types: Iterable[EventType], modes: tuple[Mode, ...], cursor: str | None) -> bytes:

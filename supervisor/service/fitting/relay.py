@@ -38,6 +38,7 @@ of the client. -32002 and -32042 are of older revisions, and a modern peer must 
 nothing."""
 HOP = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 """Those of them that a modern server means so: to an older client they mean nothing."""
+_OF_ONE_RESOURCE: Final = ("resources/read", "resources/subscribe")
 _NULL: Final = re.compile(rb'"\s*+:\s*+null')
 _FAILED: Final = re.compile(rb'"isError"\s*+:\s*+true')
 _PRIVATE = b'"private"'
@@ -189,11 +190,11 @@ def translate_error(
 ) -> RemoteError:
     """Return a server's error for a client of `era`: as it is, but for codes that would mislead that client.
 
-    `uri`: what a `resources/read` asked for; `written`: the era of the server, if that is known. Message and data stay.
+    `uri`: the resource that it is about; `written`: the era of the server, if that is known. Message and data stay.
     (2026-07-28 basic/index "Error Codes", server/resources; `docs/reference/server-errors.md` has the list.)
     """
     said = error.error
-    if method == "resources/read" and _says_not_found(said):
+    if method in _OF_ONE_RESOURCE and _says_not_found(said):
         code = INVALID_PARAMS if era == "modern" else RESOURCE_NOT_FOUND
         data = said.data if bytes(said.data) else msgspec.Raw(encode({"uri": uri}))
         return RemoteError(ErrorObject(code, said.message, data))

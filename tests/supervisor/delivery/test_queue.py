@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.delivery.log import EventLog
 from supervisor.delivery.queue import MAX_BATCH_BYTES, EventQueue, SendingPace
 from supervisor.events.event import DaemonEvent
-from supervisor.events.other_kinds import LimitExceeded
+from supervisor.events.other_kinds import LimitExceeded, ToolExecuted
 from supervisor.usage.records import CallRecord
 
 OUTCOMES = ("taken", "refused", "throttled", "kept")
@@ -99,6 +101,43 @@ def test_a_log_has_the_newest_of_which_none_is_missing(keep: int, tells: list[in
     if log.has_after(place):
         numbers = [event.number for event in log.after(place, limit)]
         assert numbers == [*range(place + 1, count + 1)][:limit]
+
+
+@given(st.integers(1, 20), st.lists(st.integers(0, 5), max_size=9), st.integers(0, 40), st.integers(1, 30))
+def test_a_log_knows_of_each_kind_whether_any_is_missing(keep: int, tells: list[int], place: int, limit: int) -> None:
+    """What is told is 0 for something else than calls, or so many calls at once."""
+    log, told = EventLog(lambda: 5.0, keep), dict[type[object], list[int]]()
+    for calls in tells:
+        if calls:
+            log.extend([CallRecord(tool="t", time=7.0)] * calls)
+        else:
+            log.append(LimitExceeded(resource="x", reason="y"))
+        numbers = range(log.newest.value - (calls or 1) + 1, log.newest.value + 1)
+        told.setdefault(ToolExecuted if calls else LimitExceeded, []).extend(numbers)
+    for kind in (ToolExecuted, LimitExceeded):
+        behind = [number for number in told.get(kind, []) if number > place]
+        here = [number for number in behind if number > log.newest.value - keep]
+        assert [event.number for event in log.of(kind, place, limit)] == here[:limit]
+        assert {type(event.data) for event in log.of(kind, place, limit)} <= {kind}
+        assert (log.begin_of(kind) <= place) == (behind == here)
+
+
+async def test_who_waits_for_a_kind_is_woken_by_that_alone() -> None:
+    log, woken = EventLog(lambda: 5.0, 10), list[int]()
+
+    async def wait() -> None:
+        await log.wait_for(LimitExceeded, 1)
+        woken.append(log.newest.value)
+
+    log.append(LimitExceeded(resource="x", reason="y"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        log.extend([CallRecord(tool="t", time=7.0)])
+        await trio.testing.wait_all_tasks_blocked()
+        assert woken == []
+        log.append(LimitExceeded(resource="x", reason="y"))
+    assert woken == [3]
 
 
 @pytest.mark.parametrize("size", [10, 3000])
