@@ -199,7 +199,9 @@ def _make_webhooks(
 ) -> Webhooks:
     callbacks = Callbacks(lambda: house.deployment.value.settings.webhook_origins, house.clock)
     whole = Viewpoint(LOCAL, parts.visible)
-    return Webhooks(parts.topics, callbacks, house.store, house.data.key("webhooks"), view_of, whole, house.clock)
+    return Webhooks(
+        parts.topics, callbacks, house.store, house.data.key("webhooks"), view_of, whole, house.clock, house.trail
+    )
 
 
 def _life_of(house: House) -> DaemonLife | None:

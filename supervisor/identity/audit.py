@@ -52,6 +52,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "tool.approve": "definitions of tools of a server were approved",
     "value.give": "a value of a team or a user was given for a server",
     "value.forget": "such a value was taken back",
+    "webhook.subscribe": "events were begun to be posted to an address of a user: which, to which host",
+    "webhook.unsubscribe": "a user ended that",
     "tool.refuse": "a call of a tool was refused by a rule or a plugin: one record for each user, tool and minute",
     "tool.call": "a tool was called, where `audit_calls` is on",
     "audit.lose": "so many records could not be written before",

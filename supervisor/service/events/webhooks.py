@@ -31,6 +31,7 @@ from actors.transport.http.addresses import plain
 from actors.transport.redaction import Confidential
 from supervisor.events.event import timestamp
 from supervisor.events.signing import PREFIX, key_of
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.service.events.callbacks import Callbacks, Limiters, Receiver
 from supervisor.service.events.errors import (
     REMOVED,
@@ -157,8 +158,10 @@ class Webhooks:
         view: Callable[[Principal], Awaitable[Viewpoint | None]],
         whole: Viewpoint,
         clock: Callable[[], float],
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self._topics = topics
+        self._audit = audit
         self._callbacks = callbacks
         self._store = store
         self._key = key
@@ -219,6 +222,7 @@ class Webhooks:
             if (known := self._all.get(id_)) is None:
                 raise UnknownSubscription
             self._forget(known)
+            self._audit.tally("webhook.unsubscribe", known.terms.name, outcome="done", detail=self._shown(known))
             await self._store.keep()
         return {}
 
@@ -274,11 +278,16 @@ class Webhooks:
                 self._all[id_] = made
                 self._save(made)
                 self._nursery.start_soon(self._run, made)
+                self._audit.tally("webhook.subscribe", terms.name, outcome="done", detail=self._shown(made))
                 return made, reading.truncated
         except BaseException:
             if id_ not in self._all:
                 self._shares.remove(principal)
             raise
+
+    def _shown(self, known: Subscription) -> str:
+        """Return where something is posted, without what may be secret in an address."""
+        return f"{self._receiver(known.id, known.terms).host}, {known.id}"
 
     def _check_room(self, principal: Principal) -> None:
         if self._shares.amount_of(principal) >= MAX_WEBHOOKS_OF_PRINCIPAL:

@@ -37,6 +37,7 @@ from supervisor.service.lookup.visible import Visible
 from supervisor.store.events.webhook_table import SavedWebhook
 from tests.fakes.callbacks import Endpoint
 from tests.fakes.event_source import NAME, NOW, FakeSource, at, topics_of
+from tests.fakes.kept_audit import KeptAudit
 from tests.fakes.webhook_receiver import new_secret
 
 URL, SECRET, KEY = "https://hooks.example/1", new_secret(), b"k" * 32
@@ -80,6 +81,7 @@ class World:
         self.journal = Journal(now)
         self.gone: set[str] = set()
         self.trouble = False
+        self.audit = KeptAudit()
         self.names, self.entries = {"desk"}, {"desk"}
         self.webhooks: Webhooks
 
@@ -98,7 +100,7 @@ class World:
         async with topics_of(self.source, self.journal) as topics, trio.open_nursery() as nursery:
             endpoint: Any = self.endpoint
             whole = self.seen("local")
-            self.webhooks = Webhooks(topics, endpoint, self.store, KEY, self.view, whole, now)
+            self.webhooks = Webhooks(topics, endpoint, self.store, KEY, self.view, whole, now, self.audit)
             closing = trio.Event()
             nursery.start_soon(self.webhooks.run, closing)
             await trio.sleep(0.1)
@@ -162,6 +164,11 @@ async def test_what_happens_is_posted_from_then_on_until_it_is_ended(world: Worl
         with pytest.raises(UnknownSubscription) as unknown:
             await world.unsubscribe()
         assert (unknown.value.code, unknown.value.details) == (EVENT_NOT_FOUND, {"kind": "subscription"})
+    where = f"hooks.example, {made['id']}"
+    assert world.audit.notes == [
+        ("webhook.subscribe", NAME, "done", where),
+        ("webhook.unsubscribe", NAME, "done", where),
+    ]
 
 
 async def test_only_who_is_known_may_subscribe(world: World, autojump_clock: MockClock) -> None:
