@@ -9,8 +9,8 @@ from typing import Final
 
 MAX_TOPICS: Final = 512
 """Topics that are followed at a time; principals share them."""
-MAX_STREAMS: Final = 1024
-"""Open streams of clients; principals share them."""
+MAX_STREAMS: Final = 512
+"""Open streams of clients; principals share them. Most have a connection each: others must find some, too."""
 MAX_ARGUMENTS_BYTES: Final = 64 * 1024
 """Of the arguments of a subscription."""
 MAX_EVENT_BYTES: Final = 256 * 1024
