@@ -152,8 +152,6 @@ class Disk(Protocol):
 
     def save_journal(self, life: str, reserved: int) -> None: ...
 
-    async def keep(self) -> bool: ...
-
 
 class Journal:
     """All of it. `clock` gives unix seconds; without a `disk` nothing outlives the daemon. `begin` comes first.
@@ -182,7 +180,7 @@ class Journal:
         life, last = await self._disk.load_journal()
         self.life, self._number = life or fresh, max(last, self._number)
         self._reserve()
-        if not await self._disk.keep():
+        if await self._disk.load_journal() != (self.life, self._reserved):  # it is not there yet, or never will be
             self.life = fresh
             self._reserve()
         self._disk.trim_occurrences()

@@ -131,9 +131,6 @@ class Disk:
         if not self.fails:
             self.journal = life, reserved
 
-    async def keep(self) -> bool:
-        return not self.fails
-
 
 async def begun(disk: Disk, now: float = 1000.0) -> Journal:
     journal = Journal(lambda: now, disk)

@@ -55,17 +55,14 @@ class LaggingDisk:
         return None if self.followed is None else (self.followed, [row for _, row in sorted(self.rows.items())])
 
     async def load_journal(self) -> tuple[str, int]:
+        if not self.fails:
+            self.write()  # a reader finds what was saved before
         life, reserved = self.journal
         return life, max(reserved, *self.rows, 0)
 
     def save_journal(self, life: str, reserved: int) -> None:
         if not self.fails:
             self.waiting.append(lambda: setattr(self, "journal", (life, reserved)))
-
-    async def keep(self) -> bool:
-        if not self.fails:
-            self.write()
-        return not self.fails
 
 
 class World:
