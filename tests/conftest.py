@@ -16,6 +16,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 
 from supervisor.host.loading import pause_gc
+from tests.fakes.virtual_time import have_time_wait_for_threads
 from tests.scheduling import SplitScheduling, is_for_another, is_split
 
 # A parent such as nohup, or a shell that starts us in the background, leaves these ignored, and children inherit that.
@@ -28,6 +29,8 @@ settings.register_profile("dev", deadline=None, max_examples=20)
 settings.register_profile("ci", deadline=None, max_examples=20, derandomize=True)
 settings.register_profile("thousand", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+have_time_wait_for_threads()
 
 # Each of some thousand clients would read all certificates of the system: a third of the start of a daemon in memory.
 _read_certificates = httpcore2.default_ssl_context

@@ -44,7 +44,7 @@ async def running_one(clock: MockClock, server: TaskServer, start: ServerSetting
     """Run a gateway before one server, which may ask; from then on time passes as fast as it can."""
     async with served({"t": server}, era=server.era, start=start) as running:
         running.gateway.parts.deployment.set(deployment(ServerConfig(name="t", command="x")).value)
-        clock.autojump_threshold = 0.01
+        clock.autojump_threshold = 0
         yield running
         clock.autojump_threshold = math.inf
 

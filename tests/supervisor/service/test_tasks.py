@@ -79,7 +79,7 @@ async def rig(clock: MockClock, server: TaskServer, door: str = "all", **start: 
     settings = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), **start)
     async with served({"t": server}, era=server.era, start=settings) as running:
         running.gateway.parts.deployment.set(deployment(ServerConfig(name="t", command="x")).value)
-        clock.autojump_threshold = 0.01
+        clock.autojump_threshold = 0
         yield Rig(running, server, door)
         clock.autojump_threshold = math.inf
 

@@ -89,8 +89,6 @@ def call(name: str, arguments: Any, **beside: Any) -> Any:
 async def rig(ask: Ask = "clients", annotations: Any = None, at_a_time: int = 64, **entry: Any) -> AsyncIterator[Rig]:
     tools = TOOLS if annotations is None else [{**each, "annotations": annotations} for each in TOOLS]
     server, records = FakeServer(tools=tools), list[CallRecord]()
-    if isinstance(clock := trio.lowlevel.current_clock(), MockClock):
-        clock.autojump_threshold = 0.02  # threads work meanwhile
 
     def used(record: CallRecord, given: CallArguments | None = None) -> None:
         records.append(record)

@@ -451,7 +451,7 @@ WATCH = msgspec.Raw(b'{"name":"mail.received","arguments":{},"cursor":null}')
 async def streaming(clock: MockClock) -> AsyncIterator[tuple[Rig, trio.Nursery]]:
     """A door in whose block time passes by itself; before that threads are at work."""
     async with door("modern") as rig, trio.open_nursery() as nursery:
-        clock.autojump_threshold = 0.001
+        clock.autojump_threshold = 0
         yield rig, nursery
         clock.autojump_threshold = math.inf
         nursery.cancel_scope.cancel()
