@@ -98,6 +98,11 @@ class WriteQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether so much waits that what others may send without end is to give way to the rest."""
+        return len(self._waiting) >= self._max_keys // 8 or self._bytes >= self._max_bytes // 4
+
     def put(self, write: Write) -> bool:
         """Queue a write. False: the queue is full of other keys, or of bytes, and the write is dropped."""
         older = self._waiting.get(write.key)

@@ -66,7 +66,12 @@ class OccurrenceTable(WriteBehind):
     """What the store keeps of events of servers; see `Store`."""
 
     def append_occurrences(self, topic: str, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool:
-        """Add what happened, and say how far the topic was followed with that; False if that is lost."""
+        """Add what happened, and say how far the topic was followed with that; False if that is lost.
+
+        So it is where much waits for the disk: servers tell as much as they like, and nothing else is lost for that.
+        """
+        if self._queue.is_busy:
+            return False
         now = self._clock()
         inserts = [(_INSERT, (row.number, topic, row.event_id, row.time, row.body, now)) for row in rows]
         saved = (_FOLLOWED, (topic, *astuple(followed), now))

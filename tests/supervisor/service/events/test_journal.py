@@ -253,6 +253,19 @@ async def test_logs_that_nobody_follows_give_way_and_come_back_from_the_disk(mon
     assert again.knows("a")
 
 
+async def test_servers_that_tell_much_cost_nothing_else_its_place_on_the_disk(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "store.sqlite3", linger_s=3600.0, max_keys=80) as store:
+        rows = [(SavedOccurrence(number, "a", 0.0, b"{}"),) for number in range(1, 100)]
+        taken = [store.append_occurrences("t", row, SavedTopic(0, None)) for row in rows]
+        assert taken == [True] * 10 + [False] * 89
+        store.switch_server("s", disabled=True)
+        assert await store.flush()
+        assert (await store.load_disabled(), store.status().lost_writes) == (frozenset({"s"}), 0)
+        assert store.append_occurrences("t", rows[-1], SavedTopic(0, None))
+        large = SavedOccurrence(200, "b", 0.0, bytes(20 * 1024 * 1024))
+        assert [store.append_occurrences("t", (large,), SavedTopic(0, None)) for _ in range(2)] == [True, False]
+
+
 async def test_the_store_knows_a_number_that_no_other_one_reaches(tmp_path: Path) -> None:
     async with open_store(tmp_path / "store.sqlite3", clock=lambda: 0.0) as store:
         assert await store.load_journal() == ("", 0)
