@@ -16,6 +16,7 @@ from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation,
 from actors.kit import Latest
 from actors.messages import CallServer, Result
 from actors.observer import CallTrace
+from actors.protocol.agreement.event_capability import STREAM
 from actors.protocol.tasks.tasks import RESULT
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
@@ -184,6 +185,7 @@ class Forwarder:
             by_requests=client.era == "legacy" and not (request.by_result and everyone),
             run=task.run if task is not None else "",
             trace=self._begin_trace(trace, request) if trace is not None else None,
+            lasts=request.method == STREAM,
             deadline_s=max(0.0, by - trio.current_time()),
             principal=client.principal,
         )

@@ -15,6 +15,8 @@ from actors.protocol.wire import json
 EVENTS: Final = "io.modelcontextprotocol/events"
 SKETCHED: Final = "events"
 """What it was called in the sketch."""
+STREAM: Final = "events/stream"
+"""The one request of the extension that lasts until somebody ends it."""
 
 
 def events_declared(capabilities: msgspec.Raw | json.Members) -> msgspec.Raw:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from actors.protocol.agreement.event_capability import STREAM
 from actors.protocol.wire import json
 from supervisor.front.mcp.messages import Batch, Message, Request
 from supervisor.metatools import definitions
@@ -12,7 +13,7 @@ _READING: Final = frozenset({definitions.DISCOVER, definitions.LIST_RESOURCES, d
 """The meta-tools that call none. Another spelling of them is no reason to let a call through."""
 
 
-STREAMS: Final = frozenset({"events/stream"})
+STREAMS: Final = frozenset({STREAM})
 """Requests that are over when their client ends them: they hold no place among those in flight, and outlast no
 credential (SEP-3415, "Concurrent streams")."""
 

@@ -24,6 +24,7 @@ from actors.kit import Address, Latest, Pauses, Reply
 from actors.launch import server_of
 from actors.messages import CallServer, Note, Question
 from actors.principal import LOCAL, ClientKey
+from actors.protocol.agreement.event_capability import STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
@@ -36,7 +37,6 @@ from supervisor.service.events.sources import Origin, Terminated, Told
 from supervisor.service.events.types import EventType, Viewpoint
 from supervisor.service.forward import mask_error, within_limits
 
-STREAM: Final = "events/stream"
 POLL: Final = "events/poll"
 TOLD: Final = "notifications/events/"
 ENDS: Final = frozenset({EVENT_NOT_FOUND, FORBIDDEN, UNSUPPORTED, INVALID_PARAMS})

@@ -13,6 +13,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import MalformedRequest, ShuttingDown, UnknownMethod
 from actors.kit import Shares, Signal
 from actors.principal import Principal
+from actors.protocol.agreement.event_capability import STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc
@@ -32,7 +33,6 @@ from supervisor.service.lookup.visible import Visible
 
 LIST: Final = "events/list"
 POLL: Final = "events/poll"
-STREAM: Final = "events/stream"
 SUBSCRIBE: Final = "events/subscribe"
 UNSUBSCRIBE: Final = "events/unsubscribe"
 LISTED_COST: Final = 16

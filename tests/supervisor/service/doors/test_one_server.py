@@ -506,14 +506,14 @@ async def test_a_stream_lasts_while_something_comes_takes_no_place_of_a_call_and
 ) -> None:
     answers = list[Any]()
     async with streaming(mock_clock) as (rig, nursery):
-        for number in range(70):  # more than calls in flight
+        for number in range(200):  # more than calls that are in flight, and wait, here and in the daemon
             await watch(rig, nursery, Ear(), b"%d" % number, answers)
         assert (await rig.result(MODERN, "tools/call", {"name": "tool1", "arguments": {}}))["content"] == []
         for _ in range(25):  # longer than any call
             await trio.sleep(30)
             await rig.server.stream("heartbeat", rig.server.streams[0])
             await wait_all_tasks_blocked()
-        assert len(answers) == 69  # of those that said nothing
+        assert len(answers) == 199  # of those that said nothing
         assert {each["error"]["data"]["type"] for each in answers} == {"timeout"}
         assert len(rig.server.streams) == 1
 
