@@ -22,10 +22,12 @@ class UnknownEvent(SupervisorError, code=EVENT_NOT_FOUND, kind="not_found"):
 
 
 class TooManyEvents(SupervisorError, code=RESOURCE_EXHAUSTED, kind="overloaded", retryable=True):
-    """A limit on what is followed or streamed is reached. `data.limit` names it, `data.max` is what all share."""
+    """A limit on what is followed or streamed is reached. `data.limit` names it; `data.max`, if it is there, is what
+    all share."""
 
-    def __init__(self, why: str, limit: str, most: int) -> None:
-        super().__init__(why, details={"limit": limit, "max": most}, retry_after_s=1.0)
+    def __init__(self, why: str, limit: str, most: int = 0) -> None:
+        details = {"limit": limit, "max": most} if most else {"limit": limit}
+        super().__init__(why, details=details, retry_after_s=1.0)
 
 
 class UnsupportedDelivery(SupervisorError, code=UNSUPPORTED, kind="not_supported"):

@@ -206,7 +206,7 @@ class Journal:
             except ValueError:
                 return
             text = "the cursor is of another node of the fleet; ask over HTTP, or begin anew with null"
-            self._node.check_here(node, TooManyEvents(text, "cursors", 0))
+            self._node.check_here(node, TooManyEvents(text, "cursors"))
 
     async def open(self, topic: str) -> TopicLog:
         """Return what is kept of a topic. A checkpoint where it has to be read."""

@@ -19,7 +19,7 @@ import trio
 from actors.catalogue.offer import EventType as Offered
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INTERNAL_ERROR, INVALID_PARAMS, UNSUPPORTED
-from actors.errors import CannotAsk, ProtocolViolation, SupervisorError
+from actors.errors import CannotAsk, ProtocolViolation, SupervisorError, TooManyCalls
 from actors.kit import Address, Latest, Pauses, Reply
 from actors.launch import server_of
 from actors.messages import CallServer, Note, Question
@@ -31,7 +31,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
-from supervisor.service.events.errors import REMOVED
+from supervisor.service.events.errors import REMOVED, TooManyEvents
 from supervisor.service.events.limits import MAX_EVENT_BYTES, MAX_POLLED
 from supervisor.service.events.sources import Origin, Terminated, Told
 from supervisor.service.events.types import EventType, Viewpoint
@@ -172,6 +172,8 @@ class ServerEvents:
             await reply.wait()
         except RemoteError as error:
             raise self._shown(error, following.origin) from None
+        except TooManyCalls as full:
+            raise TooManyEvents(full.message, "streams") from None
         except SupervisorError:
             if stream.terminated is None:
                 raise

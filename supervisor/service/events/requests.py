@@ -287,7 +287,7 @@ class EventStream:
         while not voice.say(message):
             if trio.current_time() >= by:
                 text = "more was said on this stream than you have read; read it faster, and go on from the last cursor"
-                raise TooManyEvents(text, "unread", 0)
+                raise TooManyEvents(text, "unread")
             await trio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 

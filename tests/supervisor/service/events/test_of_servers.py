@@ -14,8 +14,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.offer import Delivery, EventType, Offer
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INVALID_PARAMS
-from actors.errors import CannotAsk, ProtocolViolation, ServerExited, ServerStarting, SupervisorError
+from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INVALID_PARAMS, RESOURCE_EXHAUSTED
+from actors.errors import CannotAsk, ProtocolViolation, ServerExited, ServerStarting, SupervisorError, TooManyCalls
 from actors.kit import Address, Latest, Reply
 from actors.messages import CallServer, Note, Question, Result
 from actors.principal import LOCAL
@@ -24,6 +24,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.search.documents.index import Index
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
+from supervisor.service.events.errors import TooManyEvents
 from supervisor.service.events.limits import MAX_EVENT_BYTES
 from supervisor.service.events.of_servers import FASTEST_S, LONGEST_PAUSE_S, SILENT_S, ServerEvents
 from supervisor.service.events.sources import Origin, Terminated
@@ -209,6 +210,13 @@ async def test_what_is_refused_at_first_is_not_asked_for_again(refusal: Exceptio
         assert "secret" not in str(it.failed)
         assert len(it.router.asked) == 1
         assert it.left == [(LOCAL, f"notifications/events/{ORIGIN.id}")]
+
+
+async def test_a_server_that_has_room_for_no_more_streams_is_a_limit_that_is_reached() -> None:
+    async with following("push") as it:
+        await it.fail(TooManyCalls("the limit of 256 streams is reached", outcome="unknown"))
+        assert isinstance(it.failed, TooManyEvents)
+        assert (it.failed.code, it.failed.details) == (RESOURCE_EXHAUSTED, {"limit": "streams"})
 
 
 async def test_a_stream_that_ends_unconfirmed_is_no_stream() -> None:
