@@ -50,7 +50,7 @@ async function report(url, kind, name, call) {
   return {
     version,
     declared,
-    types: types.map((each) => each.name),
+    types: types.map((each) => each.name).filter((each) => each.includes(":")), // those of servers
     live: live.map(([what, params]) => [what, params.data?.amount]),
     resumed: resumed.map(([what, params]) => [what, params.truncated ?? params.data.amount]),
     polled: [amounts(polled.events), polled.truncated, polled.hasMore],
