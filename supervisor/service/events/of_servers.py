@@ -141,7 +141,8 @@ class ServerEvents:
             except SupervisorError as error:
                 if not following.opened:
                     raise
-                following.told.error(ErrorObject(error.code, error.message))
+                data = {**error.data(), "outcome": "not_sent", "retryable": True}  # who asks again asks for later
+                following.told.error(ErrorObject(error.code, error.message, msgspec.Raw(encode(data))))
             if following.confirmed and trio.current_time() - began > STABLE_S:
                 pauses.reset()
             await trio.sleep(pauses.next())

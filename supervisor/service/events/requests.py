@@ -17,7 +17,7 @@ from actors.protocol.agreement.event_capability import STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc
-from actors.protocol.wire.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.identity.people import Role
 from supervisor.identity.requester import ORIGIN
@@ -174,6 +174,8 @@ class EventRequests:
         async with self._topics.hold(self._at(exchange), wanted.name, wanted.arguments) as topic:
             number, floor = wanted.begin(topic, self._topics.journal.clock())
             reading = topic.after(number, min(wanted.max_events or MAX_POLLED, MAX_POLLED), floor)
+            if topic.failing is not None and not reading.events and not reading.truncated:
+                raise RemoteError(topic.failing)  # that nothing happened is not known
             return self._fit(exchange.client, _polled(topic, reading))
 
     async def _stream(self, exchange: Exchange) -> bytes:

@@ -37,7 +37,7 @@ class Topic:
 
     `ended`: why there is no such topic any more. `closed`: it is followed no more for a reason of ours, such as the end
     of the daemon; whoever reads it asks for it again later. `failures` counts what its source said could not be had,
-    `failure` is the newest of it.
+    `failure` is the newest of it, and `failing` is it as long as nothing else has come since.
     """
 
     def __init__(self, origin: Origin, kept: TopicLog, journal: Journal) -> None:
@@ -46,6 +46,7 @@ class Topic:
         self.closed = False
         self.failures = 0
         self.failure: ErrorObject | None = None
+        self.failing: ErrorObject | None = None
         self.next_poll_ms = POLL_MS
         self._log = kept
         self._journal = journal
@@ -107,6 +108,7 @@ class Topic:
     # What its source says -------------------------------------------------------------------------------------------
 
     def active(self, cursor: str | None, *, truncated: bool) -> None:
+        self.failing = None
         if truncated or cursor is None or self._log.cursor is None:
             self._journal.mark_gap(self._log, cursor)
         else:
@@ -120,15 +122,17 @@ class Topic:
             self.error(ErrorObject(INTERNAL_ERROR, str(reason)))
             self.checked(cursor)
         else:
+            self.failing = None
             self._journal.add(self._log, read.event_id, read.time, read.body, cursor)
             self._ring()
 
     def checked(self, cursor: str | None) -> None:
+        self.failing = None
         self._journal.note_cursor(self._log, cursor)
 
     def error(self, error: ErrorObject) -> None:
         self.failures += 1
-        self.failure = error
+        self.failure = self.failing = error
         self._ring()
 
     def asked_every(self, milliseconds: int) -> None:

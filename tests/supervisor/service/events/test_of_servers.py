@@ -54,6 +54,7 @@ class Heard:
     def __init__(self) -> None:
         self.told: list[Any] = []
         self.every_ms: list[int] = []
+        self.data: list[Any] = []
 
     def active(self, cursor: str | None, *, truncated: bool) -> None:
         self.told.append(("active", cursor, truncated))
@@ -66,6 +67,7 @@ class Heard:
 
     def error(self, error: ErrorObject) -> None:
         self.told.append(("error", error.code, error.message))
+        self.data.append(json.loads(bytes(error.data) or b"null"))
 
     def asked_every(self, milliseconds: int) -> None:
         self.every_ms.append(milliseconds)
@@ -198,6 +200,20 @@ async def test_a_server_that_is_away_is_asked_rarely(autojump_clock: MockClock) 
         await trio.sleep(LONGEST_PAUSE_S / 2 - 1)
         assert len(it.router.asked) == 13
         assert trio.current_time() - began < LONGEST_PAUSE_S
+
+
+async def test_why_a_server_cannot_be_asked_is_told_as_what_may_pass(autojump_clock: MockClock) -> None:
+    async with following("poll") as it:
+        await it.answer(events=[], cursor="1")
+        await trio.sleep(2)
+        await it.fail(ServerExited("it died", server="desk", outcome="unknown"))
+        assert it.heard.take()[-1] == ("error", ServerExited.code, "it died")
+        assert it.heard.data[-1] == {
+            "type": ServerExited.kind,
+            "outcome": "not_sent",
+            "retryable": True,
+            "server": "desk",
+        }
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,24 @@ async def test_polls_begin_now_and_go_on_from_their_cursor(era: Era) -> None:
         assert len(it.source.followed) == 1
 
 
+async def test_a_poll_says_why_nobody_knows_whether_something_happened() -> None:
+    away = ErrorObject(-31503, "server 'desk' is away", msgspec.Raw(b'{"retryable":true}'))
+    async with rig() as it:
+        begun = await it.poll()
+        await it.source.tell("a")
+        it.source.told.error(away)
+        some = await it.poll(cursor=begun["cursor"])
+        assert [each["eventId"] for each in some["events"]] == ["a"]
+        error = (await it.ask("events/poll", name=NAME, cursor=some["cursor"]))["error"]
+        assert (error["code"], error["message"], error["data"]["retryable"]) == (-31503, "server 'desk' is away", True)
+        it.source.told.checked("a")
+        assert (await it.poll(cursor=some["cursor"]))["events"] == []
+        it.source.told.error(away)
+        assert (await it.poll(cursor="of another server"))["truncated"] is True
+        it.source.told.active("a", truncated=False)
+        assert (await it.poll(cursor=some["cursor"]))["truncated"] is False
+
+
 async def test_a_poll_of_what_is_not_known_here_gets_what_is_kept() -> None:
     async with rig() as it:
         await it.poll()
