@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import MalformedRequest, ShuttingDown, UnknownMethod
+from actors.errors import MalformedRequest, UnknownMethod
 from actors.kit import Shares, Signal
 from actors.principal import Principal
 from actors.protocol.agreement.event_capability import STREAM
@@ -189,8 +189,6 @@ class EventRequests:
             at = self._at(exchange)
             async with self._topics.hold(at, wanted.name, wanted.arguments) as topic:
                 await EventStream(exchange, topic, self._topics, at).run(wanted)
-                if topic.closed and self._topics.ending:
-                    raise ShuttingDown("the daemon ends: go on from the last cursor with the next one")
         finally:
             self._streams.remove(principal)
         return self._fit(exchange.client, encode({"_meta": {META_SUBSCRIPTION: msgspec.Raw(exchange.id)}}))
