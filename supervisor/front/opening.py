@@ -27,7 +27,7 @@ from supervisor.host.version import VERSION
 from supervisor.house import House
 from supervisor.identity.key_file import KEY_FILE
 from supervisor.identity.operator_key import OperatorKey
-from supervisor.identity.people import Person, team_of, user_of
+from supervisor.identity.people import Person, Role, team_of, user_of
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.following import follow
 from supervisor.oauth.late import open_verifier
@@ -100,12 +100,16 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     house.usage.arguments.wanted = lambda: deployment.value.settings.calls_keep_arguments
     house.usage.arguments.hide_for = ConfiguredSecrets(deployment, house.launches.names).hide_for
 
-    async def view_of(principal: Principal) -> Viewpoint | None:
-        """Return what somebody sees now who is not here; None for who could not come in any more."""
+    async def view_of(principal: Principal, role: Role) -> Viewpoint | None:
+        """Return what somebody sees now who is not here, in a role at most; None for who could not come in any more."""
         user, team = user_of(principal), team_of(principal)
-        person = deployment.value.person(user, role="member", team=team)
-        known = deployment.value.settings.auth != "tokens" or tokens.has(user, team, house.clock())
-        return Viewpoint(principal, await doors.seen_by(person)) if person is not None and known else None
+        by_tokens, now = deployment.value.settings.auth == "tokens", house.clock()
+        if by_tokens and not tokens.has(user, team, now, role):
+            role = "member"
+        person = deployment.value.person(user, role=role, team=team)
+        if person is None or (by_tokens and not tokens.has(user, team, now)):
+            return None
+        return Viewpoint(principal, await doors.seen_by(person), person.role)
 
     parts.webhooks = webhooks = None if house.fleet is not None else _make_webhooks(house, parts, view_of)
     gateway = Gateway(parts, VERSION)
@@ -195,7 +199,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
 
 
 def _make_webhooks(
-    house: House, parts: ServiceParts, view_of: Callable[[Principal], Awaitable[Viewpoint | None]]
+    house: House, parts: ServiceParts, view_of: Callable[[Principal, Role], Awaitable[Viewpoint | None]]
 ) -> Webhooks:
     callbacks = Callbacks(lambda: house.deployment.value.settings.webhook_origins, house.clock)
     whole = Viewpoint(LOCAL, parts.visible)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.errors import InvalidArguments, SupervisorError
-from supervisor.identity.people import Role
+from supervisor.identity.people import ROLES, Role
 from supervisor.identity.secrets import digest_of, id_of, new_token
 
 MAX_TOKENS: Final = 10_000
@@ -121,13 +121,17 @@ class TokenTable:
         """Say whether a token that was found once would be again."""
         return token.digest in self._tokens and not token.has_expired(now)
 
-    def has(self, user: str, team: str, now: float) -> bool:
-        """Say whether a user has a token that is good at the addresses of all, for one team alone if one is named.
+    def has(self, user: str, team: str, now: float, role: Role = "member") -> bool:
+        """Say whether a user has a token that is good at the addresses of all, for one team alone if one is named, and
+        for a role or more.
 
         Nothing says that it has none before they are `read`.
         """
         return not self.read or any(
-            token.user == user and token.team == team and not (token.server or token.has_expired(now))
+            token.user == user
+            and token.team == team
+            and ROLES.index(token.role) >= ROLES.index(role)
+            and not (token.server or token.has_expired(now))
             for token in self._tokens.values()
         )
 

@@ -50,10 +50,10 @@ def daemon_with(tmp_path: Path, entry: dict[str, Any], **settings: Any) -> Abstr
     return running(tmp_path / "daemon", {"s": entry}, leaves_calls=True, **settings)
 
 
-async def as_operator(daemon: Daemon, path: str, verb: str = "GET") -> Any:
+async def as_operator(daemon: Daemon, path: str, verb: str = "GET", body: Any = None) -> Any:
     key = (daemon.data / "page.key").read_bytes().hex()
     async with httpx2.AsyncClient(base_url=daemon.url, timeout=PATIENCE_S) as http:
-        answer = await http.request(verb, path, headers={"authorization": f"Bearer {key}"})
+        answer = await http.request(verb, path, headers={"authorization": f"Bearer {key}"}, json=body)
         assert answer.is_success, answer.text
         return answer.json()
 
@@ -168,6 +168,37 @@ async def test_they_end_with_the_last_token_of_their_user(tmp_path: Path, monkey
             await endpoint.wait(lambda: endpoint.of("terminated"))
             assert endpoint.of("terminated")[0].body["error"]["code"] == -32024
             assert endpoint.events == ["a"]
+
+
+async def test_what_an_auditor_hears_of_the_daemon_ends_with_the_last_token_of_an_auditor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with receiver(tmp_path, monkeypatch) as endpoint:
+        settings = settings_for(endpoint, identity={"users": {"ada": {"role": "auditor"}}}, reload_on_change=False)
+        entry = feed(tmp_path / "file", "push")
+
+        async def reload(daemon: Daemon, seconds: int) -> None:
+            write_config(daemon.directory, {"s": {**entry, "timeoutMs": 1000 * seconds}}, **settings)
+            assert (await as_operator(daemon, "/api/reload", "POST"))["outcome"] == "applied"
+
+        with daemon_with(tmp_path, entry, **settings) as daemon:
+            await daemon.ready()
+            made = [
+                await as_operator(daemon, "/api/access-tokens", "POST", {"user": "ada", "role": role})
+                for role in ("auditor", "member")
+            ]
+            headers = {"authorization": f"Bearer {made[0]['token']}"}
+            async with httpx2.AsyncClient(base_url=daemon.url, timeout=PATIENCE_S, headers=headers) as http:
+                client = EraClient(http, "/mcp", "modern")
+                await client.result("events/subscribe", **wanted(endpoint, new_secret(), "config.refreshed"))
+            await reload(daemon, 7)
+            await endpoint.wait(lambda: len(endpoint.events) == 1)
+            assert endpoint.of("event")[0].body["data"]["changed"] == ["s"]
+            await as_operator(daemon, f"/api/access-tokens/{made[0]['id']}", "DELETE")
+            await reload(daemon, 8)
+            await endpoint.wait(lambda: endpoint.of("terminated"))
+            assert endpoint.of("terminated")[0].body["error"]["code"] == -32024
+            assert len(endpoint.events) == 1
 
 
 async def test_a_gap_is_posted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from actors.transport.redaction import Confidential
 from supervisor.events.event import timestamp
 from supervisor.events.signing import PREFIX, key_of
 from supervisor.identity.audit import NO_AUDIT, Audit
+from supervisor.identity.people import Role
 from supervisor.service.events.callbacks import Callbacks, Limiters, Receiver
 from supervisor.service.events.errors import (
     REMOVED,
@@ -108,9 +109,13 @@ _subscribe: Final = msgspec.json.Decoder(Subscribe)
 
 
 class Terms(Confidential, msgspec.Struct, frozen=True, kw_only=True):
-    """What a subscription is, as it is kept. `before` is the secret that was replaced at `rotated_at` (unix s)."""
+    """What a subscription is, as it is kept. `before` is the secret that was replaced at `rotated_at` (unix s).
+
+    `role` is that of the credential with which it was begun: the most that it is for.
+    """
 
     principal: Principal
+    role: Role = "member"
     url: str
     name: str
     arguments: msgspec.Raw
@@ -145,8 +150,8 @@ class Subscription:
 class Webhooks:
     """All of them, once it runs. `key` seals what is kept, and makes ids that nobody can guess by.
 
-    `view` gives what a principal sees now, None if it is nobody any more; `whole` is what there is. `clock` gives unix
-    seconds.
+    `view` gives what a principal sees now, in a role at most, None if it is nobody any more; `whole` is what there is.
+    `clock` gives unix seconds.
     """
 
     def __init__(
@@ -155,7 +160,7 @@ class Webhooks:
         callbacks: Callbacks,
         store: WebhookStore,
         key: bytes,
-        view: Callable[[Principal], Awaitable[Viewpoint | None]],
+        view: Callable[[Principal, Role], Awaitable[Viewpoint | None]],
         whole: Viewpoint,
         clock: Callable[[], float],
         audit: Audit = NO_AUDIT,
@@ -241,6 +246,7 @@ class Webhooks:
             raise Starved(text, outcome="not_sent")
 
     def _check_allowed(self, at: Viewpoint, known: Subscription) -> None:
+        at = msgspec.structs.replace(at, role=known.terms.role)
         if known.topic is not None and not self._topics.allowed(at, known.topic):
             raise UnknownEvent(known.terms.name)
 
@@ -262,6 +268,7 @@ class Webhooks:
             async with self._topics.hold(at, wanted.name, msgspec.Raw(arguments)) as topic:
                 terms = Terms(
                     principal=principal,
+                    role=at.role,
                     url=wanted.delivery.url,
                     name=wanted.name,
                     arguments=msgspec.Raw(arguments),
@@ -374,7 +381,7 @@ class Webhooks:
         Raises as `Topics.hold` does.
         """
         terms = known.terms
-        if (at := await self._view(terms.principal)) is None:
+        if (at := await self._view(terms.principal, terms.role)) is None:
             return REVOKED
         try:
             async with self._topics.hold(at, terms.name, terms.arguments) as topic:
@@ -394,7 +401,7 @@ class Webhooks:
 
     async def _may(self, known: Subscription, topic: Topic) -> bool:
         try:
-            at = await self._view(known.terms.principal)
+            at = await self._view(known.terms.principal, known.terms.role)
         except SupervisorError:
             return False
         return at is not None and self._topics.allowed(at, topic)

@@ -6,6 +6,7 @@ import pytest
 
 from actors.errors import InvalidArguments
 from supervisor.identity import tokens as module
+from supervisor.identity.people import ROLES
 from supervisor.identity.secrets import id_of, token_of
 from supervisor.identity.tokens import USE_NOTED_S, NotKept, SavedToken, TokenTable, TooManyTokens
 
@@ -151,6 +152,8 @@ async def test_whether_a_user_can_still_come_in_is_known_without_the_token() -> 
     await tokens.make("ben", role="member", server="desk", now=100.0)
     assert [tokens.has("ana", team, 100.0) for team in ("", "core", "other")] == [True, True, False]
     assert not tokens.has("ben", "", 100.0), "that is for one server alone"
+    await tokens.make("cem", role="auditor", now=100.0)
+    assert [tokens.has("cem", "", 100.0, role) for role in ROLES] == [True, True, False]
     assert not tokens.has("ana", "", 200.0)
     assert tokens.has("ana", "", 150.0)
     await tokens.revoke(id_of(made.digest))

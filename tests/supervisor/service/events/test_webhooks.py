@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, UNSUPPORTED
@@ -20,6 +21,7 @@ from actors.errors import InvalidArguments, ServerError, Starved
 from actors.principal import Principal
 from actors.protocol.wire.jsonrpc import ErrorObject
 from supervisor.events.signing import key_of
+from supervisor.identity.people import Role
 from supervisor.service.events.errors import (
     CallbackUnusable,
     PrincipalNeeded,
@@ -82,17 +84,19 @@ class World:
         self.gone: set[str] = set()
         self.trouble = False
         self.audit = KeptAudit()
+        self.asked_for: list[Role] = []
         self.names, self.entries = {"desk"}, {"desk"}
         self.webhooks: Webhooks
 
-    def seen(self, principal: str) -> Viewpoint:
-        return viewpoint(principal, lambda: (self.names, self.entries))
+    def seen(self, principal: str, role: Role = "member") -> Viewpoint:
+        return replace(viewpoint(principal, lambda: (self.names, self.entries)), role=role)
 
-    async def view(self, principal: Principal) -> Viewpoint | None:
+    async def view(self, principal: Principal, role: Role) -> Viewpoint | None:
         await trio.lowlevel.checkpoint()
         if self.trouble:
             raise ServerError("not now")
-        return None if principal in self.gone else self.seen(principal)
+        self.asked_for.append(role)
+        return None if principal in self.gone else self.seen(principal, role)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -107,11 +111,11 @@ class World:
             yield
             closing.set()
 
-    async def subscribe(self, principal: str = "user:ada", **params: Any) -> dict[str, Any]:
+    async def subscribe(self, principal: str = "user:ada", role: Role = "member", **params: Any) -> dict[str, Any]:
         delivery = {"mode": "webhook", "url": URL, "secret": SECRET, **params.pop("delivery", {})}
         said = {"name": NAME, "arguments": {}, "delivery": delivery, **params}
         given = msgspec.Raw(json.dumps(said).encode())
-        return dict(json.loads(msgspec.json.encode(await self.webhooks.subscribe(self.seen(principal), given))))
+        return dict(json.loads(msgspec.json.encode(await self.webhooks.subscribe(self.seen(principal, role), given))))
 
     async def unsubscribe(self, principal: str = "user:ada", url: str = URL) -> dict[str, Any]:
         said = {"name": NAME, "arguments": {}, "delivery": {"url": url}}
@@ -556,3 +560,16 @@ async def test_an_unknown_type_is_said_before_anything_is_posted(world: World, a
             await world.subscribe(name="desk:tock")
     assert world.endpoint.verified == []
     assert at("user:ada").modes == ("poll", "push", "webhook")
+
+
+async def test_it_is_for_the_role_that_it_was_begun_in_also_in_another_life_of_the_daemon(world: World) -> None:
+    async with world.running():
+        await world.subscribe(role="auditor")
+        await world.happen("a")
+    assert {*world.asked_for} == {"auditor"}
+    world.asked_for.clear()
+    async with world.running():
+        await world.subscribe(role="member")
+        await world.happen("b")
+    assert {*world.asked_for} == {"auditor"}, "another credential refreshes it as it is"
+    assert world.events == ["a", "b"]
