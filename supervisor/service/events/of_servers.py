@@ -24,7 +24,7 @@ from actors.kit import Address, Latest, Pauses, Reply
 from actors.launch import server_of
 from actors.messages import CallServer, Note, Question
 from actors.principal import LOCAL, ClientKey
-from actors.protocol.agreement.event_capability import STREAM
+from actors.protocol.agreement.event_capability import STREAM, final_code
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
@@ -45,6 +45,8 @@ SILENT_S: Final = 60.0
 """Twice the time between two heartbeats: a stream on which nothing comes for so long is dead (SEP-3415)."""
 FASTEST_S: Final = 1.0
 SLOWEST_S: Final = 3600.0
+MAX_DRAINS: Final = 20
+"""So many answers in a row, each of which says that there is more, are fetched at once."""
 LONGEST_PAUSE_S: Final = 60.0
 STABLE_S: Final = 60.0
 """What went well for so long is begun again soon."""
@@ -179,14 +181,14 @@ class ServerEvents:
             if stream.terminated is None:
                 raise
         if stream.terminated is not None:
-            raise Terminated(stream.terminated)
+            raise Terminated(self._shown(RemoteError(stream.terminated), following.origin).error)
         if not following.opened:
             text = f"server {server_of(following.origin.launch)!r} ended a stream of events that it had not confirmed"
             raise ProtocolViolation(text, server=server_of(following.origin.launch), outcome="completed")
 
     async def _poll(self, following: _Following) -> None:
         """Poll for ever. Raises what a call raises. A checkpoint."""
-        origin, told = following.origin, following.told
+        origin, told, drains = following.origin, following.told, 0
         while True:
             try:
                 call = self._call(following, POLL, origin.timeout_s, exchange=_Stream(following), maxEvents=MAX_POLLED)
@@ -202,7 +204,8 @@ class ServerEvents:
             for event in polled.events:
                 told.event(event, following.cursor)
             following.checked(polled.cursor)
-            await trio.sleep(0 if polled.has_more and polled.events else every_s)
+            drains = drains + 1 if polled.has_more and polled.events else 0
+            await trio.sleep(every_s if not drains else 0 if drains <= MAX_DRAINS else FASTEST_S)
 
     def _call(
         self,
@@ -228,9 +231,11 @@ class ServerEvents:
         )
 
     def _shown(self, error: RemoteError, origin: Origin) -> RemoteError:
-        """Return an error of a server as clients may see it."""
-        hide = self._launches.mask(origin.launch, LOCAL)
-        return RemoteError(mask_error(within_limits(error), hide).error, server_of(origin.launch))
+        """Return an error of a server as clients may see it, in the codes of the extension."""
+        hide, entry = self._launches.mask(origin.launch, LOCAL), self._entry(origin.launch)
+        said = mask_error(within_limits(error), hide).error
+        code = said.code if entry is None else final_code(said.code, entry.own.capabilities)
+        return RemoteError(msgspec.structs.replace(said, code=code), server_of(origin.launch))
 
 
 class _Following:

@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.offer import Delivery, EventType, Offer
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INVALID_PARAMS, RESOURCE_EXHAUSTED
+from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INVALID_PARAMS, RESOURCE_EXHAUSTED, UNSUPPORTED
 from actors.errors import CannotAsk, ProtocolViolation, ServerExited, ServerStarting, SupervisorError, TooManyCalls
 from actors.kit import Address, Latest, Reply
 from actors.messages import CallServer, Note, Question, Result
@@ -26,7 +26,7 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.events.errors import TooManyEvents
 from supervisor.service.events.limits import MAX_EVENT_BYTES
-from supervisor.service.events.of_servers import FASTEST_S, LONGEST_PAUSE_S, SILENT_S, ServerEvents
+from supervisor.service.events.of_servers import FASTEST_S, LONGEST_PAUSE_S, MAX_DRAINS, SILENT_S, ServerEvents
 from supervisor.service.events.sources import Origin, Terminated
 
 ORIGIN = Origin("desk:tick", "desk", "tick", b'{"a":1}', 20.0)
@@ -80,7 +80,8 @@ class Heard:
 class Rig:
     """A topic of a server that is followed beside the test; `failed` is how that ended."""
 
-    def __init__(self, *delivery: Delivery) -> None:
+    def __init__(self, *delivery: Delivery, capabilities: bytes = b"{}") -> None:
+        self.capabilities = msgspec.Raw(capabilities)
         self.router, self.heard = FakeRouter(), Heard()
         self.catalogue = Latest(self._catalogue(*delivery))
         self.left: list[Any] = []
@@ -91,7 +92,7 @@ class Rig:
 
     def _catalogue(self, *delivery: Delivery) -> Catalogue:
         types = (EventType(name="tick", delivery=delivery),) if delivery else ()
-        entries = {"desk": Entry.make("desk", "stdio", Offer(events=types))}
+        entries = {"desk": Entry.make("desk", "stdio", Offer(events=types, capabilities=self.capabilities))}
         return Catalogue(entries=entries, index=Index.empty())
 
     async def follow(self, cursor: str | None) -> None:
@@ -124,8 +125,8 @@ class Rig:
 
 
 @asynccontextmanager
-async def following(*delivery: Delivery, cursor: str | None = None) -> AsyncIterator[Rig]:
-    it = Rig(*delivery)
+async def following(*delivery: Delivery, cursor: str | None = None, capabilities: bytes = b"{}") -> AsyncIterator[Rig]:
+    it = Rig(*delivery, capabilities=capabilities)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(it.follow, cursor)
         await wait_all_tasks_blocked()
@@ -252,6 +253,22 @@ async def test_what_a_server_refuses_later_is_over(code: int, autojump_clock: Mo
         assert it.failed.error.code == code
 
 
+@pytest.mark.parametrize("capabilities", [b'{"events":{}}', b'{"extensions":{"io.modelcontextprotocol/events":{}}}'])
+@pytest.mark.parametrize(("sketched", "final"), [(-32011, EVENT_NOT_FOUND), (-32012, FORBIDDEN), (-32014, UNSUPPORTED)])
+async def test_what_a_server_of_the_sketch_refuses_is_over_likewise(
+    sketched: int, final: int, capabilities: bytes, autojump_clock: MockClock
+) -> None:
+    async with following("poll", capabilities=capabilities) as it:
+        await it.answer(events=[], cursor="1")
+        await trio.sleep(2)
+        await it.fail(RemoteError(ErrorObject(sketched, "no")))
+        if b"extensions" in capabilities:
+            assert it.heard.take()[-1] == ("error", sketched, "no")
+        else:
+            assert isinstance(it.failed, Terminated)
+            assert it.failed.error.code == final
+
+
 async def test_a_server_says_itself_that_it_is_over() -> None:
     async with following("push") as it:
         await it.say("active", cursor=None, truncated=False)
@@ -314,3 +331,18 @@ async def test_a_backlog_is_fetched_at_once_and_a_gap_in_it_is_told_before_it(au
         assert it.heard.take()[-1][0] == "error"
         await trio.sleep(2)
         assert it.params["cursor"] == "9"
+
+
+async def test_a_backlog_without_end_is_fetched_at_a_pace(autojump_clock: MockClock) -> None:
+    async with following("poll") as it:
+        for number in range(MAX_DRAINS + 1):
+            assert len(it.router.asked) == number + 1
+            event = {"eventId": str(number), "timestamp": "x", "data": {}}
+            await it.answer(events=[event], cursor=str(number), hasMore=True)
+        assert len(it.router.asked) == MAX_DRAINS + 1
+        await trio.sleep(FASTEST_S + 0.1)
+        assert len(it.router.asked) == MAX_DRAINS + 2
+        await it.answer(events=[], cursor="9", hasMore=False)
+        await trio.sleep(FASTEST_S + 0.1)
+        await it.answer(events=[event], cursor="10", hasMore=True)
+        assert len(it.router.asked) == MAX_DRAINS + 4
