@@ -9,6 +9,8 @@ from typing import Final
 
 MAX_TOPICS: Final = 512
 """Topics that are followed at a time; principals share them."""
+MAX_TOPICS_OF_SERVER: Final = 192
+"""Of one launch of a server, which has 256 streams: the rest is for those at its own door."""
 MAX_STREAMS: Final = 512
 """Open streams of clients; principals share them. Most have a connection each: others must find some, too."""
 MAX_ARGUMENTS_BYTES: Final = 64 * 1024

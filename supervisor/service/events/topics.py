@@ -2,6 +2,7 @@
 
 - What happens is kept by topic; each reader has a place of its own in that, and nobody waits for another one.
 - Who polls holds a topic for a moment only, so it is followed on until the next poll is overdue.
+- What nobody holds gives way where there is no room for what somebody wants now.
 - Who may hold a topic is looked up for each, and again whenever something is delivered (`allowed`).
 """
 
@@ -24,7 +25,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.loop.wakes import Bell
 from supervisor.service.events.errors import TooManyEvents, UnknownEvent
 from supervisor.service.events.journal import Journal, Reading, TopicLog
-from supervisor.service.events.limits import LINGER_S, MAX_ARGUMENTS_BYTES, MAX_TOPICS, POLL_MS
+from supervisor.service.events.limits import LINGER_S, MAX_ARGUMENTS_BYTES, MAX_TOPICS, MAX_TOPICS_OF_SERVER, POLL_MS
 from supervisor.service.events.occurrences import Unusable, read_occurrence
 from supervisor.service.events.sources import Origin, Source, Terminated, canonical
 from supervisor.service.events.types import EventType, Viewpoint
@@ -160,16 +161,18 @@ class Topic:
 class _Held:
     """A topic that is followed, and by whom it is held. `opened` is set once it is confirmed, or cannot be (`failed`).
 
-    `opener`: who began it, and has its place until it ends.
+    `opener`: who began it, and has its `places` until it ends. `left_at`: since when nobody holds it; `until` then it
+    is followed on.
     """
 
-    def __init__(self, topic: Topic, kept: TopicLog, opener: Principal) -> None:
+    def __init__(self, topic: Topic, kept: TopicLog, opener: Principal, places: Sequence[Shares]) -> None:
         self.topic = topic
+        self.places = places
         self.kept = kept
         kept.followed = True
         self.opener = opener
         self.holders = 0
-        self.until = 0.0
+        self.until = self.left_at = 0.0
         self.opened = trio.Event()
         self.failed: Exception | None = None
         self.changed = trio.Event()
@@ -210,6 +213,7 @@ class Topics:
         """Who holds it sends something large, and has let others go on before."""
         self._held: dict[str, _Held] = {}
         self._shares = Shares(MAX_TOPICS)
+        self._of_servers: dict[str, Shares] = {}
         self._begun = trio.Event()
         self._nursery: trio.Nursery | None = None
 
@@ -260,7 +264,8 @@ class Topics:
             yield held.topic
         finally:
             held.holders -= 1
-            held.until = trio.current_time() + max(LINGER_S, 3 * held.topic.next_poll_ms / 1000)
+            held.left_at = trio.current_time()
+            held.until = held.left_at + max(LINGER_S, 3 * held.topic.next_poll_ms / 1000)
             held.changed.set()
 
     def _find(self, at: Viewpoint, name: str, arguments: bytes) -> tuple[Source, Origin]:
@@ -272,12 +277,46 @@ class Topics:
     def _begin(self, source: Source, origin: Origin, kept: TopicLog, principal: Principal) -> _Held:
         if self._nursery is None:
             raise ShuttingDown
-        if not self._shares.has_place(principal):
-            raise TooManyEvents(self._shares.why_not(principal, "subscriptions"), "subscriptions", MAX_TOPICS)
-        self._shares.add(principal)
-        held = self._held[origin.id] = _Held(Topic(origin, kept, self.journal), kept, principal)
+        places = self._places(origin.launch)
+        for shares in reversed(places):  # what gives way at the server gives way among all
+            while not shares.has_place(principal):
+                if (idle := self._idle(shares, principal)) is None:
+                    raise TooManyEvents(shares.why_not(principal, "subscriptions"), "subscriptions", shares.limit)
+                self._leave(idle)
+        for shares in places:
+            shares.add(principal)
+        if origin.launch:
+            self._of_servers[origin.launch] = places[-1]
+        held = self._held[origin.id] = _Held(Topic(origin, kept, self.journal), kept, principal, places)
         self._nursery.start_soon(self._run, source, held, kept.cursor)
         return held
+
+    def _places(self, launch: str) -> list[Shares]:
+        """Return what has to have a place for a topic of a launch: all topics, and those of one server."""
+        return (
+            [self._shares, self._of_servers.get(launch) or Shares(MAX_TOPICS_OF_SERVER)] if launch else [self._shares]
+        )
+
+    def _idle(self, shares: Shares, principal: Principal) -> _Held | None:
+        """Return what gives way to somebody: what they left first themselves, or else who has more places."""
+        idle = [each for each in self._held.values() if not each.holders and shares in each.places]
+        own = [each for each in idle if each.opener == principal]
+        more = [each for each in idle if shares.amount_of(each.opener) > shares.amount_of(principal)]
+        return min(own or more, key=lambda each: each.left_at, default=None)
+
+    def _leave(self, held: _Held) -> None:
+        """Have a topic end that nobody holds; its places are free at once."""
+        self._forget(held)
+        self._vacate(held)
+        held.until = 0.0
+        held.changed.set()
+
+    def _vacate(self, held: _Held) -> None:
+        for shares in held.places:
+            shares.remove(held.opener)
+        if held.places and not held.places[-1].used:
+            self._of_servers.pop(held.topic.launch, None)
+        held.places = ()
 
     # Running --------------------------------------------------------------------------------------------------------
 
@@ -301,7 +340,7 @@ class Topics:
                 nursery.cancel_scope.cancel()
         finally:
             self._forget(held)
-            self._shares.remove(held.opener)
+            self._vacate(held)
             held.settle(ShuttingDown())
             topic.close()
 

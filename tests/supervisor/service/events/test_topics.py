@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.codes import EVENT_NOT_FOUND, FORBIDDEN
 from actors.errors import CallTimedOut, InvalidArguments, ServerError, ShuttingDown
+from actors.principal import LOCAL
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.service.events import topics as topics_module
 from supervisor.service.events.errors import TooManyEvents, UnknownEvent
@@ -220,6 +222,50 @@ async def test_principals_share_how_much_is_followed(monkeypatch: pytest.MonkeyP
             pass  # what is followed may be shared by any number
         async with topics.hold(at("bob"), NAME, msgspec.Raw(b'{"n":7}')):
             nursery.cancel_scope.cancel()
+
+
+async def test_nobody_has_all_topics_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics_module, "MAX_TOPICS_OF_SERVER", 4)
+    source = FakeSource()
+    async with topics_of(source) as topics, AsyncExitStack() as stack:
+        for number in range(2):
+            await stack.enter_async_context(topics.hold(at("ann"), NAME, msgspec.Raw(b'{"n":%d}' % number)))
+        with pytest.raises(TooManyEvents, match="for others") as refused:
+            async with topics.hold(at("ann"), NAME, msgspec.Raw(b'{"n":7}')):
+                pass
+        assert (refused.value.code, refused.value.details) == (-32025, {"limit": "subscriptions", "max": 4})
+        await stack.enter_async_context(topics.hold(at("bob"), NAME, msgspec.Raw(b'{"n":8}')))
+        source.launch = "other"
+        await stack.enter_async_context(topics.hold(at("ann"), NAME, msgspec.Raw(b'{"n":7}')))
+
+
+async def test_what_nobody_holds_gives_way_to_what_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    monkeypatch.setattr(topics_module, "MAX_TOPICS", 3)
+    source = FakeSource()
+
+    async def take(who: str, number: int) -> Topic:
+        async with topics.hold(at(who), NAME, msgspec.Raw(b'{"n":%d}' % number)) as topic:
+            await trio.sleep(1)
+            return topic
+
+    async with topics_of(source) as topics:
+        one, other = await take(LOCAL, 1), await take(LOCAL, 2)
+        async with topics.hold(at(), NAME, msgspec.Raw(b'{"n":1}')):
+            await take(LOCAL, 3)
+            last = await take(LOCAL, 4)  # there is room for three: the one that was left first ends
+            await wait_all_tasks_blocked()
+            assert (one.closed, other.closed, last.closed, source.following) == (False, True, False, 3)
+            theirs = await take("bob", 5)  # bob has none, another one has more than that
+            assert (await take(LOCAL, 1)) is one
+            await take(LOCAL, 6)  # an own one, not bob's
+            await wait_all_tasks_blocked()
+            assert (theirs.closed, last.closed, source.following) == (False, True, 3)
+        await trio.sleep(LINGER_S + 1)
+        assert source.following == 0
+        await take(LOCAL, 2)
+        assert source.following == 1
 
 
 @pytest.mark.parametrize(
