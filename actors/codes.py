@@ -48,3 +48,10 @@ NAMED_BY: Final = {
 }
 """By method, which parameter says what a request is about; `Mcp-Name` repeats it (MCP 2026-07-28, streamable-http,
 "Request Metadata"; SEP-2663 for tasks)."""
+MAY_BE_NAMED_BY: Final = {
+    "events/poll": "name",
+    "events/stream": "name",
+    "events/subscribe": "name",
+    "events/unsubscribe": "name",
+}
+"""Likewise, where many clients send no `Mcp-Name`: its repeating is younger than the methods (SEP-3415)."""

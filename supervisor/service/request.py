@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from actors.catalogue.offer import Tool
-from actors.codes import NAMED_BY
+from actors.codes import MAY_BE_NAMED_BY, NAMED_BY
 from actors.errors import InvalidArguments, MalformedRequest, UnknownMethod
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.input_required import RESPONSES, STATE, Retry
@@ -47,7 +47,7 @@ class ServerRequest(msgspec.Struct, frozen=True):
     since: float
     """When the request came, by the trio clock: its deadline counts from there."""
     name: str = ""
-    """What it is about: a tool, a prompt, a URI of the server."""
+    """What it is about: a tool, a prompt, an event type, a URI of the server."""
     uri: str = ""
     """The resource that it is about, as the client wrote it."""
     era: Era | None = None
@@ -95,7 +95,7 @@ def parts_of(method: str, params: msgspec.Raw, retry: Retry | None = None) -> Pa
         return Parts(b"", NO_META, "")
     # A key may be spelled in another way, but that takes an escape.
     odd = b'"_meta"' in text or b"\\" in text or (b"null" in text and method in OURS)
-    if method not in NAMED_BY and not odd:
+    if method not in NAMED_BY and method not in MAY_BE_NAMED_BY and not odd:
         return Parts(text.strip()[1:-1].strip(), NO_META, "")
     return parts_from(method, members_of(params), retry)
 
@@ -117,7 +117,8 @@ def parts_from(method: str, members: dict[str, msgspec.Raw], retry: Retry | None
         members.pop(RESPONSES, None)
         members.pop(STATE, None)
     task = members.pop("task", NO_META) if method == "tools/call" else NO_META
-    name = json.text_at(members.get(NAMED_BY.get(method, "")))[:MAX_NAME_CHARS]
+    member = NAMED_BY.get(method) or MAY_BE_NAMED_BY.get(method, "")
+    name = json.text_at(members.get(member))[:MAX_NAME_CHARS]
     return Parts(encode(members)[1:-1], meta, name, task, members.get("arguments", NO_META))
 
 

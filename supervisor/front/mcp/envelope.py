@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from actors.codes import NAMED_BY
+from actors.codes import MAY_BE_NAMED_BY, NAMED_BY
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
 from actors.protocol.asking.input_required import METHODS, RESPONSES, STATE, Retry
 from actors.protocol.exchanges import LogLevel
@@ -155,7 +155,7 @@ def text_of(raw: msgspec.Raw) -> str | None:
 
 def subject_of(method: str, params: Enveloped) -> str | None:
     """Return what a request of this method is about: a tool, a prompt, a resource; None where it does not say."""
-    match NAMED_BY.get(method):
+    match NAMED_BY.get(method) or MAY_BE_NAMED_BY.get(method):
         case "name":
             return text_of(params.name)
         case "uri":

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
-from supervisor.service.request import Parts, is_method, parts_of
+from supervisor.service.request import OURS, Parts, is_method, parts_of
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -22,10 +22,10 @@ json_values = st.recursive(
 @given(st.dictionaries(st.sampled_from(["_meta", "name", "uri", "a", "\u4e16"]) | st.text(max_size=2), json_values))
 def test_all_members_arrive_but_for_meta(params: dict[str, object]) -> None:
     text = msgspec.Raw(json.dumps(params).encode())
-    for method in ("tools/call", "resources/read", "x-own/method"):
+    for method in ("tools/call", "resources/read", "events/poll", "x-own/method"):
         parts = parts_of(method, text)
         meta = {"_meta": json.loads(bytes(parts.meta))} if bytes(parts.meta) else {}
-        nulls = method != "x-own/method"
+        nulls = method in OURS
         there = {key: value for key, value in params.items() if value is not None or not nulls}
         assert {**json.loads(b"{" + parts.members + b"}"), **meta} == there
 
@@ -53,6 +53,7 @@ def test_a_meta_whose_name_is_spelled_with_an_escape_is_one() -> None:
         ("tools/call", {"name": "a"}, "a"),
         ("resources/read", {"uri": "file:///a", "name": "b"}, "file:///a"),
         ("tasks/get", {"taskId": "1"}, "1"),
+        ("events/poll", {"name": "a", "cursor": None}, "a"),
         ("tools/call", {"name": 5}, ""),
         ("tools/call", {}, ""),
         ("tools/list", {"name": "a"}, ""),

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from actors.codes import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, NAMED_BY
+from actors.codes import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, MAY_BE_NAMED_BY, NAMED_BY
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSIONS
 from actors.protocol.wire.mirrors import Mirror, agree, arguments_in
 from supervisor.front.edge.fields import Fields
@@ -108,8 +108,9 @@ def _mismatch_of(head: Head, message: ModernRequest | InvalidRequest) -> Invalid
         return _mismatch(message.id, "MCP-Protocol-Version", head.version, "the version in _meta")
     if head.method is None or header_text(head.method) != method:
         return _mismatch(message.id, "Mcp-Method", head.method, "the method of the request")
-    if method in NAMED_BY and not _name_agrees(head.name, message.named):
-        return _mismatch(message.id, "Mcp-Name", head.name, f"params.{NAMED_BY[method]}")
+    member = NAMED_BY.get(method) or (head.name is not None and MAY_BE_NAMED_BY.get(method))
+    if member and not _name_agrees(head.name, message.named):
+        return _mismatch(message.id, "Mcp-Name", head.name, f"params.{member}")
     return None
 
 

@@ -139,7 +139,7 @@ async def test_what_is_pushed_is_asked_for_as_a_stream() -> None:
         call = it.router.asked[0][0]
         assert (call.server, call.method, call.lasts, call.principal) == ("desk", "events/stream", True, LOCAL)
         assert it.params == {"name": "tick", "arguments": {"a": 1}, "cursor": None}
-        assert call.deadline_s == SILENT_S
+        assert (call.deadline_s, call.name) == (SILENT_S, "tick")
         await it.event("too early", "0")
         await it.say("active", cursor="1", truncated=False)
         await it.event("a", "2", _meta={"own": 1, META_SUBSCRIPTION: 7})
@@ -303,7 +303,7 @@ async def test_what_is_only_polled_is_polled_as_often_as_its_server_says(
 ) -> None:
     async with following("poll") as it:
         assert it.params == {"name": "tick", "arguments": {"a": 1}, "cursor": None, "maxEvents": 100}
-        assert it.router.asked[0][0].deadline_s == 20
+        assert (it.router.asked[0][0].deadline_s, it.router.asked[0][0].name) == (20, "tick")
         await it.answer(events=[], cursor="1", truncated=False, hasMore=False, nextPollMs=said_ms)
         assert it.heard.take() == [("active", "1", False), ("checked", "1")]
         assert it.heard.every_ms == [every_s * 1000]

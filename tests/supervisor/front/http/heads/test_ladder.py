@@ -252,11 +252,21 @@ def test_a_session_id_on_a_modern_request_counts_for_nothing() -> None:
         ("prompts/get", "name", "p", "p"),
         ("resources/read", "uri", "file:///x", "file:///x"),
         ("tasks/cancel", "taskId", "t1", " t1 "),
+        ("events/poll", "name", "shop:order", "shop:order"),
+        ("events/subscribe", "name", "über", "=?base64?w7xiZXI=?="),
     ],
 )
 def test_the_name_header_may_be_wrapped(method: str, field: str, value: str, header: str) -> None:
     found = classify(head(method=method, name=header), enveloped(method, params={field: value}))
     assert isinstance(found, ModernRequest)
+
+
+@pytest.mark.parametrize("method", ["events/poll", "events/stream", "events/subscribe", "events/unsubscribe"])
+def test_the_header_of_an_event_type_may_be_missing_but_not_another_name(method: str) -> None:
+    body = enveloped(method, params={"name": "a"})
+    assert isinstance(classify(head(method=method), body), ModernRequest)
+    assert error(classify(head(method=method, name="b"), body)) == (400, 7, -32020)
+    assert error(classify(head(method=method, name="b"), enveloped(method))) == (400, 7, -32020)
 
 
 def test_a_name_that_is_nowhere_is_left_to_the_service() -> None:
