@@ -204,7 +204,15 @@ def _make_webhooks(
     callbacks = Callbacks(lambda: house.deployment.value.settings.webhook_origins, house.clock)
     whole = Viewpoint(LOCAL, parts.visible)
     return Webhooks(
-        parts.topics, callbacks, house.store, house.data.key("webhooks"), view_of, whole, house.clock, house.trail
+        parts.topics,
+        callbacks,
+        house.store,
+        house.data.key("webhooks"),
+        view_of,
+        whole,
+        house.deployment,
+        house.clock,
+        house.trail,
     )
 
 

@@ -144,8 +144,8 @@ async def test_they_go_on_after_a_restart_and_end_with_the_right(
             others = {**IDENTITY, "teams": {"desk": {"members": ["bob"], "servers": ["s"]}}}
             write_config(following.directory, {"s": entry}, **{**settings, "identity": others})
             await as_operator(following, "/api/reload", "POST")
-            happen(file, "c")
             await endpoint.wait(lambda: endpoint.of("terminated"))
+            happen(file, "c")
             [ended] = endpoint.of("terminated")
             assert (ended.body["error"]["code"], ended.headers["x-mcp-subscription-id"]) == (-32024, made["id"])
             assert ended.verified_by(secret)

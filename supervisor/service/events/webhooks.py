@@ -3,7 +3,8 @@
 - A subscription is who asked, for what, to which address: whoever asks for the same again refreshes it. It lasts for a
   time that is granted, also across restarts of the daemon, and ends without a word when nobody refreshes it.
 - It begins once its address has confirmed that it wants it, which holds for all that its principal has posted there.
-- What its principal may have is looked up before each message, as it is then; where that is nothing any more, it ends.
+- What its principal may have is looked up before each message, as it is then, and whenever it may have changed; where
+  that is nothing any more, it ends.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import trio
 
 from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INVALID_PARAMS, UNSUPPORTED
 from actors.errors import InvalidArguments, MalformedRequest, ShuttingDown, Starved, SupervisorError
-from actors.kit import Pauses, Shares
+from actors.kit import Pauses, Shares, Signal
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
@@ -31,6 +32,7 @@ from actors.transport.http.addresses import plain
 from actors.transport.redaction import Confidential
 from supervisor.events.event import timestamp
 from supervisor.events.signing import PREFIX, key_of
+from supervisor.host.loop.wakes import Bell
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.people import Role
 from supervisor.service.events.callbacks import Callbacks, Limiters, Receiver
@@ -72,6 +74,8 @@ AGAIN_S: Final = (1.0, 60.0)
 """Between two attempts to follow a topic that cannot be followed for now, at first and at most."""
 STABLE_S: Final = 60.0
 """What went well for so long is begun again soon."""
+RIGHTS_S: Final = 60.0
+"""So often it is looked whether rights are over of which nobody is told, as those of a token that expires."""
 MAX_VERIFIED: Final = 4096
 _FINAL: Final = frozenset({EVENT_NOT_FOUND, FORBIDDEN, UNSUPPORTED, INVALID_PARAMS})
 """What a server says of a subscription that it does not have."""
@@ -134,7 +138,10 @@ class Terms(Confidential, msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subscription:
-    """One of them. `expires_at` in unix seconds; `cursor` is where it goes on; `posting` does so while it can."""
+    """One of them. `expires_at` in unix seconds; `cursor` is where it goes on; `posting` does so while it can.
+
+    `scope` is all that is done for it, `attempt` what is done while its topic is followed.
+    """
 
     def __init__(self, id_: str, terms: Terms, expires_at: float, cursor: str, health: Health) -> None:
         self.id = id_
@@ -145,13 +152,14 @@ class Subscription:
         self.posting: Posting | None = None
         self.topic: Topic | None = None
         self.scope: trio.CancelScope | None = None
+        self.attempt = trio.CancelScope()
 
 
 class Webhooks:
     """All of them, once it runs. `key` seals what is kept, and makes ids that nobody can guess by.
 
     `view` gives what a principal sees now, in a role at most, None if it is nobody any more; `whole` is what there is.
-    `clock` gives unix seconds.
+    `changes` says when that may have changed. `clock` gives unix seconds.
     """
 
     def __init__(
@@ -162,10 +170,12 @@ class Webhooks:
         key: bytes,
         view: Callable[[Principal, Role], Awaitable[Viewpoint | None]],
         whole: Viewpoint,
+        changes: Signal,
         clock: Callable[[], float],
         audit: Audit = NO_AUDIT,
     ) -> None:
         self._topics = topics
+        self._changes = changes
         self._audit = audit
         self._callbacks = callbacks
         self._store = store
@@ -337,11 +347,24 @@ class Webhooks:
             async with trio.open_nursery() as self._nursery:
                 for each in self._all.values():
                     self._nursery.start_soon(self._run, each)
+                self._nursery.start_soon(self._watch)
                 self._opened.set()
                 await closing.wait()
                 self._nursery.cancel_scope.cancel()
         finally:
             self._nursery = None
+
+    async def _watch(self) -> None:
+        """Look again at what may be had, also where nothing happens."""
+        bell = Bell()
+        with self._changes.on_set(bell.ring):
+            while True:
+                await bell.rings(trio.current_time() + RIGHTS_S)
+                for known in [*self._all.values()]:
+                    await trio.lowlevel.checkpoint()
+                    attempt, topic = known.attempt, known.topic
+                    if topic is not None and not await self._may(known, topic):
+                        attempt.cancel()
 
     async def _run(self, known: Subscription) -> None:
         """Post what happens for one, until it ends."""
@@ -395,7 +418,8 @@ class Webhooks:
         posting = Posting(topic, -1 if number is None else number, self._poster(known), partial(self._move, known))
         known.posting, known.topic = posting, topic
         try:
-            await posting.run(partial(self._may, known, topic))
+            with trio.CancelScope() as known.attempt:
+                await posting.run(partial(self._may, known, topic))
         finally:
             known.posting = known.topic = None
 

@@ -18,6 +18,7 @@ from trio.testing import MockClock
 
 from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, UNSUPPORTED
 from actors.errors import InvalidArguments, ServerError, Starved
+from actors.kit import Latest
 from actors.principal import Principal
 from actors.protocol.wire.jsonrpc import ErrorObject
 from supervisor.events.signing import key_of
@@ -34,7 +35,7 @@ from supervisor.service.events.journal import Journal
 from supervisor.service.events.limits import MAX_TTL_S, MIN_TTL_S, ROTATION_S
 from supervisor.service.events.sources import Terminated
 from supervisor.service.events.types import Viewpoint
-from supervisor.service.events.webhooks import Webhooks
+from supervisor.service.events.webhooks import RIGHTS_S, Webhooks
 from supervisor.service.lookup.visible import Visible
 from supervisor.store.events.webhook_table import SavedWebhook
 from tests.fakes.callbacks import Endpoint
@@ -84,6 +85,7 @@ class World:
         self.gone: set[str] = set()
         self.trouble = False
         self.audit = KeptAudit()
+        self.changes = Latest(0)
         self.asked_for: list[Role] = []
         self.names, self.entries = {"desk"}, {"desk"}
         self.webhooks: Webhooks
@@ -104,7 +106,7 @@ class World:
         async with topics_of(self.source, self.journal) as topics, trio.open_nursery() as nursery:
             endpoint: Any = self.endpoint
             whole = self.seen("local")
-            self.webhooks = Webhooks(topics, endpoint, self.store, KEY, self.view, whole, now, self.audit)
+            self.webhooks = Webhooks(topics, endpoint, self.store, KEY, self.view, whole, self.changes, now, self.audit)
             closing = trio.Event()
             nursery.start_soon(self.webhooks.run, closing)
             await trio.sleep(0.1)
@@ -426,6 +428,25 @@ async def test_who_loses_the_right_is_told_so_once_and_nothing_more(
         if how == "hidden":
             with pytest.raises(UnknownEvent):
                 await world.subscribe()
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_who_loses_the_right_is_told_so_though_nothing_happens(
+    world: World, autojump_clock: MockClock, told: bool
+) -> None:
+    async with world.running():
+        await world.subscribe()
+        await world.subscribe("user:bob", delivery={"url": f"{URL}/bob"})
+        await world.happen("a")
+        world.gone.add("user:ada")
+        if told:
+            world.changes.set(1)
+        await trio.sleep(3 if told else RIGHTS_S + 3)
+        [ended] = world.endpoint.of("terminated")
+        assert ended["error"]["code"] == FORBIDDEN
+        assert len(world.store.rows) == 1
+        await world.happen("b")
+        assert sorted(world.events) == ["a", "a", "b"]
 
 
 async def test_who_has_lost_the_right_cannot_refresh(world: World, autojump_clock: MockClock) -> None:
