@@ -253,3 +253,12 @@ def test_what_a_tool_costs_in_memory_beside_its_definition_is_bounded() -> None:
     plain = json.dumps({"name": "a", "inputSchema": {"type": "object"}}, separators=(",", ":")).encode()
     (same,) = offer_of(plain).tools
     assert bytes(same.input_schema) == b'{"type":"object"}'
+
+
+def test_an_entry_that_is_fitted_is_no_second_one_of_its_name() -> None:
+    entry = {"name": "mail", "description": "d", "delivery": ["push"], "inputSchema": {}, "payloadSchema": {}}
+    other = {**entry, "description": "another one"}
+    listed = page(entry, entry, other, kind="events")
+    assert list(listed.entries) == ["mail"]
+    (problem,) = listed.broken.values()
+    assert problem == "event type 2 ('mail') left out: a second event type of the name 'mail'"
