@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.client import Client, call, page, routing
+from benchmarks.client import Client, call, page, routing, said_each_time
 from benchmarks.sender import UPGRADE
 
 ABLE: dict[str, Any] = {"sampling": {}}
@@ -28,6 +28,7 @@ LEFT, GONE_S, LOOK_S = 20, 30.0, 0.05
 """Connections that may be left when a crowd is gone: those of others, and of looking."""
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 ASKED_S = 4.0
+STREAMS, EVENTS = 25, 4
 URIS, TASKS, SEARCHES, POLLS, ROUNDS = 60, 100, 5, 5, 3
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
@@ -87,6 +88,25 @@ def tasks(port: int) -> int:
     return TASKS
 
 
+def streams(port: int) -> int:
+    """Read all events that are kept on many streams at once, each of which asks for them with a cursor of no use."""
+    meta = {"_meta": said_each_time()}
+    wanted = {"name": "asker:large", "arguments": {}, **meta}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "events/stream", "params": {**wanted, "cursor": "none"}}
+    with contextlib.ExitStack() as clients:
+        opened = [clients.enter_context(Client(port, "modern")) for _ in range(STREAMS)]
+        responses = [each.open(message, {**each.headers, "Mcp-Method": "events/stream"}) for each in opened]
+        return sum(_events(response) for response in responses)
+
+
+def _events(response: http.client.HTTPResponse) -> int:
+    """Return how many events were read of a stream until all were there."""
+    read = 0
+    while read < EVENTS and (line := response.readline()):
+        read += b'"eventId"' in line
+    return read
+
+
 def polls(port: int) -> int:
     """Ask how all servers are doing."""
     return sum(bool(page(port, "/api/status")) for _ in range(POLLS))
@@ -129,7 +149,7 @@ SOCKET_KINDS: dict[str, Callable[[int, list[socket.socket]], int]] = {
     each.__name__: each for each in (stay, speak, leave)
 }
 KINDS: dict[str, Callable[[int], int]] = {
-    each.__name__: each for each in (samples, asks, searches, subscriptions, tasks, polls)
+    each.__name__: each for each in (samples, asks, searches, subscriptions, tasks, streams, polls)
 }
 
 

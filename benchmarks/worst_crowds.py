@@ -13,22 +13,29 @@ from typing import Any
 import msgspec
 import trio
 
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
+from benchmarks.crowd import EVENTS, STREAMS
 from benchmarks.worst_scene import Answer, Case, Scene, playing
 
 TIMES = 20
 MANY = 2000
 LARGE_BYTES, LARGE_QUESTIONS, MANY_QUESTIONS = 2 * 1024 * 1024, 8, 300
 REFERENCES, NAME_CHARS = 500, 3000
+EVENT_BYTES = 250_000
 
 _SAMPLE = b'{"jsonrpc":"2.0","id":"@ID@","method":"sampling/createMessage","params":%b}\n'
 _PARAMS = b'{"_meta":{"progressToken":@TOKEN@},"maxTokens":9,"messages":[{"role":"user","content":%b}]}'
+_EVENT = b'{"jsonrpc":"2.0","method":"notifications/events/%b","params":{"_meta":{"%b":@ID@},%b}}\n'
 _CAPABILITIES = (
-    b'{"tools":{},"resources":{"subscribe":true},"tasks":{"list":{},"requests":{"tools":{"call":{}}}},"prompts":{}}'
+    b'{"tools":{},"resources":{"subscribe":true},"extensions":{"io.modelcontextprotocol/events":{}},"prompts":{},'
+    b'"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}'
 )
 
 
 def asker() -> dict[str, bytes]:
-    """Return the files of a server that asks much, works on tasks, and has a schema that costs more than it seems."""
+    """Return the files of a server that asks much, works on tasks, and tells large events; a schema costs more than it
+    seems.
+    """
     names = ("large", "many", "later")
     tools: list[dict[str, Any]] = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
     tools[2]["execution"] = {"taskSupport": "optional"}
@@ -36,6 +43,9 @@ def asker() -> dict[str, bytes]:
     return {
         "initialize.json": b'{"protocolVersion":"2025-11-25","capabilities":%b,%b}' % (_CAPABILITIES, info),
         "tools-0.json": msgspec.json.encode({"tools": [*tools, _winding()]}),
+        "events-0.json": b'{"events":[{"name":"larger","description":"d","delivery":["push"],"inputSchema":{},'
+        b'"payloadSchema":{}}]}',
+        "stream.json": _stream(),
         "asks-large.json": _questions(LARGE_QUESTIONS, LARGE_BYTES),
         "asks-many.json": _questions(MANY_QUESTIONS, 100),
         "answer-later.json": b'"result":{"task":{"taskId":"one","status":"working","ttl":600000,'
@@ -45,6 +55,14 @@ def asker() -> dict[str, bytes]:
 
 def _questions(count: int, size: int) -> bytes:
     return _SAMPLE % (_PARAMS % (b'{"type":"text","text":"%b"}' % (b"x" * size))) * count
+
+
+def _stream() -> bytes:
+    """A stream that is confirmed, and tells some large events at once."""
+    data = b'"name":"large","timestamp":"2026-11-30T00:00:00Z","cursor":"1","data":{"x":"%b"}' % (b"x" * EVENT_BYTES)
+    told = [(b"active", b'"cursor":"0","truncated":false')]
+    told += [(b"event", b'"eventId":"%d",%b' % (number, data)) for number in range(EVENTS)]
+    return b"".join(_EVENT % (kind, META_SUBSCRIPTION.encode(), params) for kind, params in told)
 
 
 def _winding() -> dict[str, Any]:
@@ -102,6 +120,7 @@ WORDS = {
     "searches": "searches that show a schema whose references cost much",
     "subscriptions": "sessions, each subscribed to 60 resources with addresses of 4 kB",
     "tasks": "sessions, each with 100 tasks",
+    "streams": f"each with {STREAMS} streams that read {EVENTS} events of 250 kB",
 }
 SOCKETS = {
     "stay": "that say nothing, for 25 s",

@@ -5,8 +5,9 @@ the list was asked for), the same for `resources`, `templates` and `prompts`. `s
 A call of the tool `relist` tells that the lists changed; a call of `exit` ends it; any other answers with the file
 `answer-NAME.json`, which is the whole member `"result":...` or `"error":...`, or with nothing much. Where there is a
 file `asks-NAME.json`, its lines are written first, with an id of their own in place of each `@ID@` and the token of the
-call in place of `@TOKEN@`, and the call is answered when all of them are. Where there is a file `wait`, nothing is
-answered before it is gone.
+call in place of `@TOKEN@`, and the call is answered when all of them are. A request for a stream of events is followed
+by the lines of `stream.json`, with its id in place of each `@ID@`. Where there is a file `wait`, nothing is answered
+before it is gone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "templates",
     "prompts/list": "prompts",
+    "events/list": "events",
 }
 _ID = re.compile(rb'"id":("[^"]*"|[0-9]+)')
 _METHOD = re.compile(rb'"method":"([^"]*)"')
@@ -52,6 +54,10 @@ class Server:
         while (self._directory / "wait").exists():
             time.sleep(0.05)  # noqa: TID251 - a program of its own, without a loop
         if method[1] == b"tools/call" and self._ask(asked[1], head):
+            return
+        if method[1] == b"events/stream":
+            sys.stdout.buffer.write((self._directory / "stream.json").read_bytes().replace(b"@ID@", asked[1]))
+            sys.stdout.buffer.flush()
             return
         body = self._body(method[1].decode(), head)
         sys.stdout.buffer.write(b'{"jsonrpc":"2.0","id":%b,%b}\n' % (asked[1], body))
