@@ -18,6 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from actors.errors import DaemonAway, DaemonLost, ShuttingDown, SupervisorError, TooManyCalls
+from actors.protocol.agreement.event_capability import SHUTDOWN
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import ACKNOWLEDGED
 from actors.protocol.wire import json, jsonrpc
@@ -274,9 +275,9 @@ class Relay:
     ) -> list[bytes]:
         """Take the end of a stream of events: one by the end of its daemon is opened again at the next one.
 
-        A result is its server's to send, and then the client's to ask anew ("Lifecycle").
+        Any other result is its server's to send, and then the client's to ask anew ("Lifecycle").
         """
-        if not _is_of_end(answer):
+        if not (_is_of_end(answer) or bytes(json.at(answer.result, "_meta", SHUTDOWN)) == b"true"):
             self._memory.end(key)
             return [text]
         if not stream.is_active:

@@ -18,6 +18,8 @@ SKETCHED: Final = "events"
 """What it was called in the sketch."""
 STREAM: Final = "events/stream"
 """The one request of the extension that lasts until somebody ends it."""
+SHUTDOWN: Final = "mcpvisor/shutdown"
+"""In the `_meta` of the result of a stream, true: it ends as the daemon does, and can be had of the next one."""
 SKETCHED_CODES: Final = {
     -32011: EVENT_NOT_FOUND,
     -32012: FORBIDDEN,

@@ -13,7 +13,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import MalformedRequest, UnknownMethod
 from actors.kit import Shares, Signal
 from actors.principal import Principal
-from actors.protocol.agreement.event_capability import STREAM
+from actors.protocol.agreement.event_capability import SHUTDOWN, STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc
@@ -189,9 +189,10 @@ class EventRequests:
             at = self._at(exchange)
             async with self._topics.hold(at, wanted.name, wanted.arguments) as topic:
                 await EventStream(exchange, topic, self._topics, at).run(wanted)
+                ends = {SHUTDOWN: True} if topic.closed and self._topics.ending else {}
         finally:
             self._streams.remove(principal)
-        return self._fit(exchange.client, encode({"_meta": {META_SUBSCRIPTION: msgspec.Raw(exchange.id)}}))
+        return self._fit(exchange.client, encode({"_meta": {META_SUBSCRIPTION: msgspec.Raw(exchange.id), **ends}}))
 
     async def _read(self, exchange: Exchange) -> Wanted:
         """Return what a poll or a stream wants; a server of which nothing is known yet is waited for.

@@ -239,6 +239,11 @@ class Topics:
         except SupervisorError:
             return None
 
+    @property
+    def ending(self) -> bool:
+        """Whether the daemon ends, so that nothing is followed any more."""
+        return self._begun.is_set() and self._nursery is None
+
     @asynccontextmanager
     async def hold(self, at: Viewpoint, name: str, arguments: msgspec.Raw) -> AsyncIterator[Topic]:
         """Hold the topic of a type with arguments (a JSON object; empty: none), which is followed meanwhile.

@@ -385,11 +385,16 @@ def told(what: str, **said: Any) -> Json:
 
 
 def ended() -> Json:
-    """What a daemon that ends answers to a stream."""
+    """What a daemon that ends answers to a stream, at the door of one server."""
     return ending("s", "unknown")
 
 
-@pytest.mark.parametrize("end", [(), (ended,)])
+def closed() -> Json:
+    """The same at the doors of many."""
+    return result("s", {"resultType": "complete", "_meta": {ABOUT: "s", "mcpvisor/shutdown": True}})
+
+
+@pytest.mark.parametrize("end", [(), (ended,), (closed,)])
 def test_a_stream_of_events_goes_on_at_the_next_daemon_where_its_client_was(end: Any) -> None:
     between = streaming().daemon(told("heartbeat", cursor="97"), told("error", error={"code": -32603, "message": "no"}))
     between.hear()

@@ -313,6 +313,7 @@ async def test_the_end_of_the_daemon_ends_streams_that_go_on_with_the_next_one()
             assert stream.told == ["active"]
             result = stream.ended["result"]  # an error would say that there is no such stream
             assert (result["resultType"], result["_meta"][META_SUBSCRIPTION]) == ("complete", 1)
+            assert result["_meta"]["mcpvisor/shutdown"] is True
             nursery.cancel_scope.cancel()
 
 
