@@ -2,7 +2,7 @@
 
 Every transport performs its requests here, each in a cancel scope that the transport has anyway, as its clients may
 cancel: a scope costs a tenth of what a small request does. All of them answer with the same typed error, as a complete
-answer of their own kind, before anything is closed.
+answer of their own kind, before anything is closed; but streams of events with the result that ends these.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ from copy import copy
 from time import perf_counter
 from typing import Final
 
+import msgspec
 import trio
 
 from actors.errors import ShuttingDown
+from actors.protocol.agreement.event_capability import SHUTDOWN, STREAM
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
+from actors.protocol.wire.jsonrpc import encode, success
 from supervisor.metrics.meters import Meters
 from supervisor.metrics.words import CANCELLED, TOOL_ERROR, request_labels
 from supervisor.service.asking.exchange import Exchange
@@ -97,6 +101,10 @@ class RequestDrain:
         """Return the answer to a request that was cancelled by `end`; None if it was by somebody else."""
         if scope not in self._ended:
             return None
+        if exchange.method == STREAM:  # an error would say that there is none of that kind
+            kind = {"resultType": "complete"} if exchange.client.era == "modern" else {}
+            meta = {META_SUBSCRIPTION: msgspec.Raw(exchange.id), SHUTDOWN: True}
+            return Answer(success(exchange.id, encode({**kind, "_meta": meta})))
         if not exchange.forwarded:
             return failure(exchange.id, ShuttingDown("the daemon ended before this was passed on to a server"))
         text = "the daemon ended before this call did; whether it was carried out is not known"

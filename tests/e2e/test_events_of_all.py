@@ -225,28 +225,33 @@ def test_a_cursor_outlives_a_restart_of_the_daemon_and_nothing_is_lost(tmp_path:
         trio.run(after, following)
 
 
-def test_the_end_of_the_daemon_is_the_end_of_a_stream_and_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("path", "name"), [("/mcp", "s:line"), ("/mcp/servers/s", "line")])
+def test_the_end_of_the_daemon_is_the_end_of_a_stream_and_no_error(tmp_path: Path, path: str, name: str) -> None:
     file, cursors = tmp_path / "file", list[str | None]()
 
     async def before(daemon: Daemon) -> None:
         await daemon.ready()
-        async with stream(daemon, "s:line") as heard:
+        async with stream(daemon, name, path) as heard:
             assert (await heard.next())[0] == "active"
             happen(file, "a")
             assert await heard.ids(1) == ["a"]
             daemon.process.send_signal(signal.SIGTERM)
             what, message = await heard.next()
-            assert (what, message["result"]["_meta"][META_SUBSCRIPTION]) == ("over", "mine")
+            assert what == "over"
+            assert message["result"] == {
+                "resultType": "complete",
+                "_meta": {META_SUBSCRIPTION: "mine", "mcpvisor/shutdown": True},
+            }
             cursors.append(heard.cursor)
         assert await daemon.ended() == 0
 
     async def after(daemon: Daemon) -> None:
         await daemon.ready()
-        async with stream(daemon, "s:line", cursor=cursors[0]) as heard:
+        async with stream(daemon, name, path, cursor=cursors[0]) as heard:
             assert (await heard.next())[0] == "active"
             assert await heard.ids(1) == ["b"]
 
-    with running(tmp_path / "daemon", {"s": feed(file, "push")}, leaves_calls=True) as daemon:
+    with running(tmp_path / "daemon", {"s": feed(file, "push")}, leaves_calls=True, drain_s=0.5) as daemon:
         trio.run(before, daemon)
     happen(file, "b")
     with restarted(daemon, leaves_calls=True) as following:
