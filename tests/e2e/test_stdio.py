@@ -30,6 +30,7 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 IDLE_S = 1.0
 BRIDGE = [sys.executable, "-m", "supervisor", "stdio", "--url"]
 SERVER = str(Path(__file__).with_name("servers") / "python_2.py")
+FEED = str(Path(__file__).with_name("servers") / "feed.py")
 CLIENT = """
 import json, subprocess, sys
 bridge = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -329,6 +330,35 @@ async def test_a_daemon_that_is_restarted_in_order_is_not_noticed(tmp_path: Path
             with restarted(daemon):
                 assert "result" in await bridge.answer("between")
                 assert await bridge.end() == 0
+
+
+async def test_a_stream_of_events_goes_on_over_the_end_of_its_daemon(tmp_path: Path, home: Home) -> None:
+    file, told = tmp_path / "file", list[str]()
+
+    async def hear(bridge: Bridge, until: str) -> None:
+        while not told or told[-1] != until:
+            said = await bridge.hear()
+            assert said.get("id") != "stream", said
+            if said["method"].startswith("notifications/events/") and not said["method"].endswith("heartbeat"):
+                told.append(said["params"].get("eventId") or said["method"].rpartition("/")[2])
+
+    file.touch()
+    entry = {"command": sys.executable, "args": ["-I", FEED, str(file), "push"]}
+    with running(tmp_path / "daemon", {"s": entry}, leaves_calls=True) as daemon:
+        await daemon.ready()
+        async with home.bridge("--url", daemon.url) as bridge:
+            await bridge.greet()
+            await bridge.say(message("events/stream", {"name": "s:line", "arguments": {}}, "stream"))
+            await hear(bridge, "active")
+            file.write_text("a\n")
+            await hear(bridge, "a")
+            daemon.process.terminate()
+            await daemon.ended()
+            file.write_text("a\nb\n")
+            with restarted(daemon, leaves_calls=True):
+                await hear(bridge, "b")
+                assert await bridge.end() == 0
+    assert told == ["active", "a", "b"]
 
 
 @pytest.mark.parametrize("how", ["kill -9", "stdin closed", "SIGTERM"])
