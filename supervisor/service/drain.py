@@ -58,7 +58,14 @@ class RequestDrain:
         return other
 
     async def empty(self) -> None:
-        """Wait until nothing is in flight. Calls of servers end a few turns of the loop before their requests do."""
+        """Wait until nothing is in flight. Calls of servers end a few turns of the loop before their requests do.
+
+        Streams that servers send have no end to wait for: they end at once.
+        """
+        for scope, exchange in self._in_flight.items():
+            if exchange.method == STREAM and exchange.forwarded:
+                self._ended.add(scope)
+                scope.cancel()
         while self._in_flight:
             await self._performed.park()
 

@@ -251,7 +251,8 @@ def test_the_end_of_the_daemon_is_the_end_of_a_stream_and_no_error(tmp_path: Pat
             assert (await heard.next())[0] == "active"
             assert await heard.ids(1) == ["b"]
 
-    with running(tmp_path / "daemon", {"s": feed(file, "push")}, leaves_calls=True, drain_s=0.5) as daemon:
+    unhurried: dict[str, Any] = {"drain_s": 300, "shutdown_s": 600}  # nothing waits for a stream to end
+    with running(tmp_path / "daemon", {"s": feed(file, "push")}, leaves_calls=True, **unhurried) as daemon:
         trio.run(before, daemon)
     happen(file, "b")
     with restarted(daemon, leaves_calls=True) as following:
