@@ -8,8 +8,8 @@ from typing import Any
 
 import trio
 
-from supervisor.service.events.callbacks import Reason, Receiver, Undelivered
-from supervisor.service.events.errors import CallbackUnusable
+from supervisor.service.events.callbacks import Receiver
+from supervisor.service.events.errors import CallbackUnusable, Reason, Undelivered
 
 
 class Endpoint:

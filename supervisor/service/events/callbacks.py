@@ -14,37 +14,29 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import ssl
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final, Literal, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
 import trio
 
-from actors.errors import SpawnFailed
 from actors.kit.fairness.pace import LinePace
 from actors.kit.fairness.share import LoopShare, share_of
 from actors.principal import Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.border import Border
-from actors.transport.http.addresses import where
-from actors.transport.http.client.client import direct_way
-from actors.transport.http.client.direct import look_up, send_to
-from actors.transport.http.client.pieces import whole
-from actors.transport.http.client.tls import context_for
-from actors.transport.http.head import retry_after_s
 from actors.transport.redaction import Confidential
 from supervisor.events.signing import sign
+from supervisor.host.loop.workbench import beside
+from supervisor.host.preload import preload
 from supervisor.oauth.issuers.metadata import origin
-from supervisor.service.events.errors import CallbackUnusable, TooManyEvents
+from supervisor.service.events.errors import CallbackUnusable, Reason, TooManyEvents, Undelivered
 from supervisor.service.events.limits import (
-    CALLBACK_CONNECT_S,
     CALLBACK_S,
     MAX_POSTS,
     MAX_POSTS_OF_HOST,
@@ -53,13 +45,9 @@ from supervisor.service.events.limits import (
     VERIFICATIONS_OF_PRINCIPAL,
 )
 
-Reason = Literal["connection_refused", "timeout", "tls_error", "http_4xx", "http_5xx", "challenge_failed"]
-"""The categories of the extension ("Webhook delivery status"). What is no answer of HTTP is `connection_refused`, and
-what sends us on elsewhere `http_4xx`: there are no others."""
 _REFUSED: Final = frozenset({410, 413})
 """What says that this one message is not to be sent again."""
 _MAX_ECHO_BYTES: Final = 4096
-_MAX_LOOK_UPS: Final = 16
 _MAX_PACES: Final = 4096
 _SAID: Final[Mapping[Reason, str]] = {
     "connection_refused": "nothing answers there, or it is no address of the public internet, which only the operator "
@@ -70,16 +58,6 @@ _SAID: Final[Mapping[Reason, str]] = {
     "http_5xx": "it fails",
     "challenge_failed": "it did not answer with the challenge that was posted to it",
 }
-
-
-class Undelivered(Exception):
-    """A message was not taken. `final`: it never will be. `retry_after_s`: how long its endpoint asks to wait."""
-
-    def __init__(self, reason: Reason, *, final: bool = False, retry_after_s: float = 0.0) -> None:
-        super().__init__(reason)
-        self.reason: Reason = reason
-        self.final = final
-        self.retry_after_s = retry_after_s
 
 
 class Receiver(Confidential, msgspec.Struct, frozen=True):
@@ -95,7 +73,7 @@ class Receiver(Confidential, msgspec.Struct, frozen=True):
         return (urlsplit(self.url).hostname or "").rstrip(".")
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
     """What counts of an answer."""
 
     status: int
@@ -116,9 +94,9 @@ class Callbacks:
         self._posts = trio.CapacityLimiter(MAX_POSTS)
         self._of_hosts = Limiters(MAX_POSTS_OF_HOST)
         self._of_principals = Limiters(MAX_POSTS_OF_PRINCIPAL)
-        self._look_ups = trio.CapacityLimiter(_MAX_LOOK_UPS)
         self._paces: OrderedDict[str, LinePace] = OrderedDict()
         self._border = Border("a callback address")
+        self._loaded = False
 
     async def deliver(self, receiver: Receiver, message_id: str, body: bytes) -> None:
         """Post a message, a JSON object. Raises `Undelivered`."""
@@ -153,7 +131,7 @@ class Callbacks:
             raise TooManyEvents(text, "verifications", most)
         pace.take(1, now)
 
-    async def _post(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> _Answer:
+    async def _post(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> Answer:
         """Return an answer, with its body as far as that is within the limit. Raises `Undelivered`."""
         async with (
             self._of_principals.use(receiver.principal),
@@ -164,46 +142,25 @@ class Callbacks:
                 return await self._ask(receiver, id_, body, limit)
         raise Undelivered("timeout")
 
-    async def _ask(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> _Answer:
+    async def _ask(self, receiver: Receiver, id_: str, body: bytes, limit: int) -> Answer:
+        if not self._loaded:  # most daemons never post anything
+            await beside(partial(preload, remote=True))
+            self._loaded = True
         share = share_of(f"callbacks to {receiver.host}")
         return await share.run(self._ask_in_turn, share, receiver, id_, body, limit)
 
-    async def _ask_in_turn(self, share: LoopShare, receiver: Receiver, id_: str, body: bytes, limit: int) -> _Answer:
-        url = receiver.url
+    async def _ask_in_turn(self, share: LoopShare, receiver: Receiver, id_: str, body: bytes, limit: int) -> Answer:
+        from supervisor.service.events.callback_request import post
+
+        free = origin(receiver.url) in {origin(each) for each in self._allowed()}
         try:
-            hops = await self._addresses(url, receiver.host)
-            async with _client(await context_for(url)) as client:
-                headers = self._signed(receiver, id_, body)
-                response = await send_to(client, "POST", httpx2.URL(url), headers, body, hops)
-                try:
-                    echo = await whole(response, limit, share) if limit else b""
-                finally:
-                    await response.aclose()
-            after_s = retry_after_s(response.headers.get("retry-after")) or 0.0
-            return _Answer(response.status_code, echo or b"", after_s)
+            headers = self._signed(receiver, id_, body)
+            return Answer(*await post(receiver.url, headers, body, share, limit=limit, anywhere=free))
         except Undelivered:
             raise
-        except httpx2.TimeoutException:
-            raise Undelivered("timeout") from None
-        except SpawnFailed:  # no certificates to trust
-            raise Undelivered("tls_error") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise Undelivered("tls_error" if _is_of_tls(error) else "connection_refused") from None
         except Exception as error:  # noqa: BLE001 - the border: what an endpoint sends ends nothing
             self._border.unforeseen(error)
             raise Undelivered("connection_refused") from None
-
-    async def _addresses(self, url: str, host: str) -> Sequence[str]:
-        """Return the addresses of a host, all of which may be asked. Raises `Undelivered`."""
-        try:
-            async with self._look_ups:
-                addresses = await look_up(host)
-        except (OSError, UnicodeError):
-            raise Undelivered("connection_refused") from None
-        free = origin(url) in {origin(each) for each in self._allowed()}
-        if not addresses or not (free or all(where(each) == "public" for each in addresses)):
-            raise Undelivered("connection_refused")
-        return addresses
 
     def _signed(self, receiver: Receiver, id_: str, body: bytes) -> dict[str, str]:
         moment = int(self._clock())
@@ -240,23 +197,3 @@ class Limiters:
             limiter, users = self._used.pop(name)
             if users > 1:
                 self._used[name] = limiter, users - 1
-
-
-def _client(trusted: ssl.SSLContext) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(
-        transport=direct_way(trusted, httpx2.Limits(max_connections=1, max_keepalive_connections=0)),
-        trust_env=False,
-        headers={"user-agent": "mcpvisor"},
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        timeout=httpx2.Timeout(CALLBACK_S, connect=CALLBACK_CONNECT_S),
-        follow_redirects=False,
-    )
-
-
-def _is_of_tls(error: BaseException) -> bool:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False

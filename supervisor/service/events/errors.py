@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -11,6 +11,9 @@ from actors.errors import SupervisorError
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
 
 _MAX_SHOWN: Final = 100
+Reason = Literal["connection_refused", "timeout", "tls_error", "http_4xx", "http_5xx", "challenge_failed"]
+"""The categories of the extension ("Webhook delivery status"). What is no answer of HTTP is `connection_refused`, and
+what sends us on elsewhere `http_4xx`: there are no others."""
 
 
 class UnknownEvent(SupervisorError, code=EVENT_NOT_FOUND, kind="not_found"):
@@ -73,3 +76,13 @@ REVOKED: Final = ErrorObject(FORBIDDEN, "Forbidden", msgspec.Raw(encode({"reason
 """Why the subscription of a client ends that may not see the events any more."""
 REMOVED: Final = ErrorObject(EVENT_NOT_FOUND, "NotFound", msgspec.Raw(encode({"kind": "event"})))
 """Why the subscriptions to a type end that is not there any more."""
+
+
+class Undelivered(Exception):
+    """A message was not taken. `final`: it never will be. `retry_after_s`: how long its endpoint asks to wait."""
+
+    def __init__(self, reason: Reason, *, final: bool = False, retry_after_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.reason: Reason = reason
+        self.final = final
+        self.retry_after_s = retry_after_s

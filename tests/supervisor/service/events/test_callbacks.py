@@ -18,12 +18,13 @@ from trio.testing import MockClock
 from actors.principal import Principal
 from actors.transport.http import addresses
 from supervisor.events.signing import key_of
-from supervisor.service.events.callbacks import Callbacks, Receiver, Undelivered
-from supervisor.service.events.errors import CallbackUnusable, TooManyEvents
+from supervisor.service.events.callbacks import Callbacks, Receiver
+from supervisor.service.events.errors import CallbackUnusable, TooManyEvents, Undelivered
 from supervisor.service.events.limits import MAX_POSTS, MAX_POSTS_OF_HOST, MAX_POSTS_OF_PRINCIPAL
 from tests.fakes.webhook_receiver import WebhookReceiver, new_secret, statuses
 
 CALLBACKS = "supervisor.service.events.callbacks"
+REQUEST = "supervisor.service.events.callback_request"
 SECRET, OLDER = new_secret(), new_secret(64)
 ADA = Principal("user:ada")
 BODY = b'{"eventId":"evt_1","data":{}}'
@@ -170,7 +171,7 @@ async def test_an_endpoint_that_says_nothing_is_given_up(endpoint: WebhookReceiv
         raise AssertionError
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(f"{CALLBACKS}.send_to", never)
+        patched.setattr(f"{REQUEST}.send_to", never)
         assert (await refusal(callbacks(endpoint.origin), at(endpoint))).reason == "timeout"
 
 
@@ -210,7 +211,7 @@ async def test_a_name_that_leads_elsewhere_later_is_looked_up_for_each_message_a
     def only_one(address: str) -> addresses.Where:
         return "public" if address == "127.0.0.1" else addresses.where(address)
 
-    monkeypatch.setattr(f"{CALLBACKS}.where", only_one)
+    monkeypatch.setattr(f"{REQUEST}.where", only_one)
     receiver = to(f"https://hooks.example:{endpoint.port}/")
     led: list[str] = []
 
@@ -257,15 +258,15 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def public(host: str) -> list[str]:
         return ["93.184.216.34"]
 
-    monkeypatch.setattr(f"{CALLBACKS}.send_to", send)
+    monkeypatch.setattr(f"{REQUEST}.send_to", send)
 
     nothing_trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     async def trusted(url: str) -> ssl.SSLContext:
         return nothing_trusted
 
-    monkeypatch.setattr(f"{CALLBACKS}.look_up", public)
-    monkeypatch.setattr(f"{CALLBACKS}.context_for", trusted)
+    monkeypatch.setattr(f"{REQUEST}.look_up", public)
+    monkeypatch.setattr(f"{REQUEST}.context_for", trusted)
     return posted
 
 

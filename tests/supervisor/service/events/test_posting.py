@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from actors.principal import Principal
-from supervisor.service.events.callbacks import Reason, Receiver
-from supervisor.service.events.errors import REMOVED, REVOKED
+from supervisor.service.events.callbacks import Receiver
+from supervisor.service.events.errors import REMOVED, REVOKED, Reason
 from supervisor.service.events.journal import Journal, TopicLog
 from supervisor.service.events.limits import MAX_ATTEMPTS, MAX_IN_FLIGHT, RETRY_S
 from supervisor.service.events.posting import FailureRate, Health, Poster, Posting, Watermark
