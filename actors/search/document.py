@@ -26,6 +26,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `key` is its path and unique in an index (`server:tool`). `parameters` are (name, description) pairs in the order
     of the schema, properties of nested objects included one level deep. `instructions` are those of its server.
+    `said` are sentences by which people ask for it, most telling first: it is found by them, and they are never shown.
     `deprecated`: its server says that something else is to be used instead.
     """
 
@@ -37,6 +38,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     description: str = ""
     parameters: tuple[tuple[str, str], ...] = ()
     instructions: str = ""
+    said: tuple[str, ...] = ()
     deprecated: bool = False
 
 

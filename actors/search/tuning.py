@@ -78,6 +78,9 @@ COURTESY = 0.6  # weight of a sentence that greets, thanks or tells the circumst
 REFERRED = 0.4  # weight of what a wish leaves to the one before
 MIN_MATCHED = 0.13  # share of the query's idf mass below which a document does not match
 
+# sentences by which people ask for a document, if the index has any
+SAID = 1.0  # weight of the best sentence beside 1 for the document itself, each as a share of a perfect score
+
 # meanings, if the index has an embedder
 SEMANTIC = 0.65  # weight of the nearness of meanings beside 1 for the words, where these match nothing
 SEMANTIC_SURE = 0.3  # share of that weight that is lost where the words match perfectly

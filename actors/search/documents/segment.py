@@ -11,6 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as with_fields
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,7 @@ from actors.search import tuning
 from actors.search.document import KINDS, Document
 from actors.search.documents.copies import Prints, prints_of
 from actors.search.documents.embedding import Levels
-from actors.search.documents.postings import Floats, Ints, Triples
+from actors.search.documents.postings import NO_TRIPLES, Floats, Ints, Triples
 from actors.search.language.text import SENTENCE_END, as_written, camel_words, squash, stem, words
 from actors.search.tuning import FieldName
 from actors.search.words.tables import STOP_WORDS, VERB_CLASS
@@ -28,6 +29,10 @@ from actors.search.words.tables import STOP_WORDS, VERB_CLASS
 VERB_CODES: dict[str, int] = {name: code for code, name in enumerate(sorted(set(VERB_CLASS.values())), start=1)}
 """Class of a verb to its number in `Segment.verbs`; 0 means that the name has no verb."""
 
+MAX_SENTENCES, MAX_SENTENCE_CHARS = 8, 160
+"""So many sentences of a document are read, and so much of each."""
+
+_SENTENCE = Document(key="", kind="tool", server="", name="")
 _MIN_SUMMARY_CHARS = 20
 _MAX_SUMMARY_CHARS = 300
 _MAX_TEXT_CHARS = 3000
@@ -59,25 +64,42 @@ class Segment:
     prints: Prints
     meanings: Levels  # per document: its vector; without columns as long as there is none
     embedder: str  # the name of what made the vectors
+    said: Segment | None  # the sentences by which people ask for documents, as documents without a name of their own
+    asked_for: Ints  # per sentence: the document that it asks for, ascending
 
     def __len__(self) -> int:
         return len(self.documents)
 
 
 def analyse(server: str, documents: Sequence[Document]) -> Segment:
-    """Return the segment of a server; `Index.with_meanings` adds vectors. Its documents are without parameters, which
-    are most of their text, and only read here.
+    """Return the segment of a server; `Index.with_meanings` adds vectors. Its documents are without parameters and
+    sentences, which are most of their text, and only read here.
 
     Pure and self-contained: safe in a worker thread. Of documents with the same key the last one counts. Texts are
     clipped, so the cost of a document is bounded.
     """
     ordered = tuple(dict(sorted({document.key: document for document in documents}.items())).values())
+    segment = _segment(server, ordered)
+    sentences = [(number, text) for number, document in enumerate(ordered) for text in _said(document)]
+    if not sentences:
+        return segment
+    said = _segment(server, [replace(_SENTENCE, description=text) for _, text in sentences])
+    asked_for = np.array([number for number, _ in sentences], np.int32)
+    return with_fields(segment, said=said, asked_for=asked_for)
+
+
+def _said(document: Document) -> Iterable[str]:
+    return (text[:MAX_SENTENCE_CHARS] for text in document.said[:MAX_SENTENCES])
+
+
+def _segment(server: str, ordered: Sequence[Document]) -> Segment:
+    """Return the segment of documents in their order."""
     analysis = _Analysis(server)
     for number, document in enumerate(ordered):
         analysis.add(number, document)
     return Segment(
         server=server,
-        documents=tuple(replace(document, parameters=()) for document in ordered),
+        documents=tuple(_without_texts(document) for document in ordered),
         kinds=np.array([KINDS.index(document.kind) for document in ordered], np.int32),
         verbs=np.array(analysis.verbs, np.int32),
         stems=tuple(analysis.terms),
@@ -91,7 +113,14 @@ def analyse(server: str, documents: Sequence[Document]) -> Segment:
         prints=prints_of(ordered),
         meanings=np.zeros((len(ordered), 0), np.int8),
         embedder="",
+        said=None,
+        asked_for=NO_TRIPLES.documents,
     )
+
+
+def _without_texts(document: Document) -> Document:
+    """Return a document without the texts that are only read here; of a sentence, nothing is left."""
+    return replace(document, parameters=(), said=()) if document.key else _SENTENCE
 
 
 def _numbers_by(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from actors.search.document import KINDS, TOOLS, Document, Found
 from actors.search.documents.index import Index
@@ -35,6 +36,7 @@ def servers(draw: st.DrawFn) -> list[Document]:
             description=draw(anything),
             parameters=tuple(draw(st.lists(st.tuples(names, anything), max_size=2))),
             instructions=draw(st.one_of(st.just(""), sentences)),
+            said=tuple(draw(st.one_of(st.just([]), st.lists(anything, max_size=3)))),
         )
         for name in draw(st.lists(names, min_size=1, max_size=4, unique=True))
     ]
@@ -77,6 +79,20 @@ def test_an_index_changed_step_by_step_answers_like_one_built_at_once(
     assert index.servers == rebuilt.servers
     for query in [*queries, *WORDS, "*", "creat isue", "wether", "lis"]:
         assert everything(index, query) == everything(rebuilt, query)
+
+
+@given(st.lists(servers(), min_size=1, max_size=3), st.lists(sentences, min_size=1, max_size=4))
+def test_sentences_that_are_taken_back_leave_nothing_behind(
+    catalogue: list[list[Document]], queries: list[str]
+) -> None:
+    latest = {documents[0].server: documents for documents in catalogue}
+    silent = {server: [replace(each, said=()) for each in documents] for server, documents in latest.items()}
+    index = build(latest)
+    for server, documents in silent.items():
+        index = index.replace(analyse(server, documents))
+    assert index.said is None
+    for query in queries:
+        assert everything(index, query) == everything(build(silent), query)
 
 
 @pytest.mark.case("Q08")
