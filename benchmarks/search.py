@@ -6,6 +6,9 @@ would do; no groups means that nothing should be found. `--ranks FILE` writes wh
 "scores"}` a line. A row fits if its score (0 is best) is below 0.5: `fits` is the share of queries with such a row.
 A query goes the whole way of `discover_mcp_tools`, and what counts is what its answer shows: the catalogue is made of
 the tools as the registry makes it, and read by the function that the gateway calls.
+`--phrases` finds tools also by the sentences of the phrase book. `said_queries.jsonl` has queries for tools of servers
+in it; their catalogue is not part of this repository: it is made of what these servers answer to `tools/list`, and
+`server` is what the book calls them.
 `--rerank neural` compares meanings, too, with the sentence model; `--vectors` is a directory where its weights and the
 vectors of tools are kept, so that a second run need not make them.
 """
@@ -24,7 +27,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue import offer
-from actors.catalogue.documents import documents
+from actors.catalogue.documents import Phrases, documents, no_phrases
 from actors.catalogue.lists import validation
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire.jsonrpc import encode
@@ -36,6 +39,7 @@ from benchmarks.discovery import discover_at_once
 from supervisor.metatools.arguments import tools
 from supervisor.metatools.discovery import DiscoverySettings
 from supervisor.metatools.servers.unavailable import FITS
+from supervisor.phrases.phrase_book import read_book
 
 ToolPath = tuple[str, str]
 Answer = Callable[[str], list[ToolPath]]
@@ -70,10 +74,10 @@ class Ranks(msgspec.Struct, frozen=True):
     scores: list[float] = []
 
 
-def build(tools: Iterable[Tool], beside: Catalogue | None = None) -> Catalogue:
+def build(tools: Iterable[Tool], beside: Catalogue | None = None, phrases: Phrases = no_phrases) -> Catalogue:
     """Return the catalogue of these tools, made as the registry makes it; print which are left out as malformed.
 
-    `beside` has the tools of other servers, which are in it, too.
+    `beside` has the tools of other servers, which are in it, too. `phrases` has sentences by which people ask for them.
     """
     by_server: dict[str, dict[str, offer.Tool]] = defaultdict(dict)
     for tool in tools:
@@ -84,7 +88,7 @@ def build(tools: Iterable[Tool], beside: Catalogue | None = None) -> Catalogue:
         else:
             by_server[tool.server].setdefault(checked.name, checked)
     offers = {server: offer.Offer(tools=tuple(tools_of.values())) for server, tools_of in sorted(by_server.items())}
-    segments = [analyse(server, documents(server, offered)) for server, offered in offers.items()]
+    segments = [analyse(server, documents(server, offered, phrases=phrases)) for server, offered in offers.items()]
     made = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
     if beside is not None:
         segments += beside.index.segments
@@ -199,12 +203,14 @@ def main() -> None:
     parser.add_argument("queries", type=Path, metavar="QUERIES.jsonl")
     parser.add_argument("--top", type=int, default=10, help="hits per query (default 10)")
     parser.add_argument("--ranks", type=Path, metavar="FILE", help="write the paths found, a query a line")
+    parser.add_argument("--phrases", action="store_true", help="find tools also by the sentences of the phrase book")
     meanings.add_options(parser)
     options = parser.parse_args()
     tools = msgspec.json.Decoder(Tool).decode_lines(options.catalog.read_bytes())
     queries = msgspec.json.Decoder(Query).decode_lines(options.queries.read_bytes())
+    phrases = read_book().said if options.phrases else no_phrases
     begun = time.perf_counter()
-    catalogue = build(tools)
+    catalogue = build(tools, phrases=phrases)
     print(f"{len(catalogue.index)} tools indexed in {time.perf_counter() - begun:.2f} s")
     catalogue = replace(catalogue, index=meanings.with_meanings(catalogue.index, options))
     ask = asking(catalogue, options.top)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from actors.catalogue.documents import no_phrases
 from actors.catalogue.offer import Offer
 from actors.kit import Conditions, Latest
 from actors.kit.directory import Directory
@@ -38,6 +39,7 @@ from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
 from supervisor.parts import DaemonParts
+from supervisor.phrases.phrase_book import read_book
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.capacity.capacity import Capacity, Measure
 from supervisor.servers.children import Servers
@@ -257,6 +259,7 @@ async def _make_registry(
         names=deployed.names,
         rules=lambda server: deployment.value.tool_rules_of(server),
         described=lambda server: deployment.value.described.get(server, ""),
+        phrases=(await trio.to_thread.run_sync(read_book)).said if settings.phrases else no_phrases,
         pinning=known.approvals.pinning,
         reviewer=table,
         reviewed={name: await table.review(name, offer) for name, (_, offer) in offers.items()},

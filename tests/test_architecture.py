@@ -59,6 +59,7 @@ LAYERS = (
     "supervisor.tracing",
     "supervisor.tokens",
     "supervisor.neural",
+    "supervisor.phrases",
     "supervisor.servers",
     "supervisor.values",
     "supervisor.oauth",

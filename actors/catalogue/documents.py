@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
@@ -12,22 +12,35 @@ from actors.catalogue.offer import Item, Offer, Prompt, Skill, Tool
 from actors.protocol.wire import json
 from actors.search.document import Document, Kind
 
+Phrases = Callable[[str, Tool], tuple[str, ...]]
+"""Returns the sentences by which people ask for a tool of a server, as the server itself declares it."""
+
 MAX_PARAMETERS = 60
 OF_SKILL = "#skill"
 """The end of the key of a skill: the first of its files may be listed as a resource, too."""
 _MAX_NAME = 256
 
 
-def documents(server: str, offer: Offer, described: str = "") -> list[Document]:
+def no_phrases(server: str, tool: Tool) -> tuple[str, ...]:
+    """Know no sentence."""
+    return ()
+
+
+def documents(server: str, offer: Offer, described: str = "", phrases: Phrases = no_phrases) -> list[Document]:
     """Return what the index must know of a server. `described`: what its operator says that it is for."""
     told = f"{described}\n{offer.instructions}" if described else offer.instructions
     others: tuple[Item, ...] = (*offer.resources, *offer.templates, *offer.prompts, *offer.skills)
     names = frozenset(tool.name for tool in offer.tools)
-    tools = [document_of(server, tool, told, deprecated=is_superseded(tool, names)) for tool in offer.tools]
+    tools = [
+        document_of(server, tool, told, deprecated=is_superseded(tool, names), said=phrases(server, tool.own or tool))
+        for tool in offer.tools
+    ]
     return tools + [document_of(server, item) for item in others]
 
 
-def document_of(server: str, item: Item, instructions: str = "", *, deprecated: bool = False) -> Document:
+def document_of(
+    server: str, item: Item, instructions: str = "", *, deprecated: bool = False, said: tuple[str, ...] = ()
+) -> Document:
     key, kind, name = _names(server, item)
     return Document(
         key=key,
@@ -38,6 +51,7 @@ def document_of(server: str, item: Item, instructions: str = "", *, deprecated: 
         description=item.description,
         parameters=parameters_of(item) if isinstance(item, Tool) else (),
         instructions=instructions,
+        said=said,
         deprecated=deprecated,
     )
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from actors.catalogue.diff import OfferChange, Revisions, compare, find_renames, merge_renames
-from actors.catalogue.documents import documents
+from actors.catalogue.documents import Phrases, documents, no_phrases
 from actors.catalogue.lists.skills import root_of
 from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
 from actors.catalogue.names.naming import namespaced_name, tool_path
@@ -38,7 +38,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     others that are above the safety level that clients are shown, `concealed` those that plugins hide from whoever sees
     this, with the reason. `standing` says which tools wait for approval, by the
     server's own names; those that are `held` are not in `offer`, and here by the names that clients would see.
-    `described`: what its operator says that it is for.
+    `described`: what its operator says that it is for. `phrases` knows by which sentences people ask for its tools.
     """
 
     server: str
@@ -59,6 +59,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     standing: Standing = TRUSTED
     held: Mapping[str, Reason] = {}
     described: str = ""
+    phrases: Phrases = no_phrases
 
     @classmethod
     def make(
@@ -72,6 +73,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         standing: Standing = TRUSTED,
         changes: ToolChanges = NO_CHANGES,
         described: str = "",
+        phrases: Phrases = no_phrases,
     ) -> Entry:
         offer, held = standing.apply(rules.apply(changes.apply(own)))
         tools = {tool.name: tool for tool in offer.tools}
@@ -86,6 +88,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             held=held,
             available=available,
             described=described,
+            phrases=phrases,
             renamed={tool.own.name: name for name, tool in tools.items() if tool.own and tool.own.name != name},
             tools=tools,
             tool_names=Spellings(tools),
@@ -93,7 +96,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def with_rules(self, rules: ToolRules, standing: Standing | None = None, described: str | None = None) -> Entry:
-        make = partial(Entry.make, self.server, self.transport, self.own, available=self.available)
+        make = partial(
+            Entry.make, self.server, self.transport, self.own, available=self.available, phrases=self.phrases
+        )
         described = self.described if described is None else described
         return make(rules=rules, standing=standing or self.standing, changes=self.changes, described=described)
 
@@ -120,7 +125,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def segment(self) -> Segment:
         """What a search is to know of it; a while for many tools, and kept as long as the entry."""
-        return analyse(self.server, documents(self.server, self.offer, self.described))
+        return analyse(self.server, documents(self.server, self.offer, self.described, self.phrases))
 
     @cached_property
     def by_own_name(self) -> Mapping[str, Tool]:

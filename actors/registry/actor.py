@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from actors.catalogue.documents import Phrases, no_phrases
 from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, unchanged
@@ -58,6 +59,7 @@ class Registry(Actor[Message]):
         names: ServerNames | None = None,
         rules: Callable[[str], ToolRules] = lambda server: NO_RULES,
         described: Callable[[str], str] = lambda server: "",
+        phrases: Phrases = no_phrases,
         pinning: Pinning | None = None,
         reviewer: Reviewer = NO_REVIEWER,
         reviewed: Mapping[str, ToolChanges] | None = None,
@@ -66,12 +68,14 @@ class Registry(Actor[Message]):
 
         `embedding` makes vectors for the index. `conditions` is told when something waits for resources. `rules` gives
         what clients see of a server's tools now, `described` what it is said to be for, and `pinning` which of them
-        wait for approval; `RulesChanged` tells that one of them gives something else. `reviewed` is what the `reviewer`
-        made of what is known.
+        wait for approval; `RulesChanged` tells that one of them gives something else. `phrases` knows by which
+        sentences people ask for tools, and is asked in worker threads. `reviewed` is what the `reviewer` made of what
+        is known.
         """
         super().__init__(4096)
         self._rules = rules
         self._described = described
+        self._phrases = phrases
         self._pinning = pinning or Pinning()
         self._entries: dict[str, Entry] = {}
         self._variants = Variants(self._entries)
@@ -252,7 +256,7 @@ class Registry(Actor[Message]):
         """Return the entry of what a server lists: here it is decided what of it is seen, and nowhere else."""
         server, standing = server_of(launch), self._judge(launch, own, foreseen)
         make = partial(Entry.make, server, kind, own, available=available, standing=standing, changes=changes)
-        return make(rules=self._rules(server), described=self._described(server))
+        return make(rules=self._rules(server), described=self._described(server), phrases=self._phrases)
 
     def _judge(self, server: str, own: Offer, foreseen: Foreseen | None = None) -> Standing:
         before = self._entries.get(server)

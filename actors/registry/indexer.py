@@ -168,7 +168,7 @@ def _with_meanings(index: Index, made: Embedded) -> Index:
 def _analyse(entry: Entry, tools_only: bool) -> Segment:
     offer = entry.offer
     offer = Offer(tools=offer.tools, instructions=offer.instructions) if tools_only else offer
-    return analyse(entry.server, documents(entry.server, offer, entry.described))
+    return analyse(entry.server, documents(entry.server, offer, entry.described, entry.phrases))
 
 
 def _built(segments: Collection[Segment], before: Index) -> Index:

@@ -155,6 +155,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     rerank: Rerank = "auto"
     """Search compares meanings, too, by a sentence model (see `docs/background/search-meanings.md`): `auto` if one is
     installed, `off` never, `neural` as `auto`, but with a warning if it is not."""
+    phrases: bool = False
+    """Search finds tools also by sentences with which people ask for them, as the phrase book has them; see
+    `docs/background/search-phrases.md`."""
     tokenizer_timeout_s: Seconds = 30.0
     """Time for loading the tokenizer; after it, token counts are estimates."""
 

@@ -90,6 +90,20 @@ def test_the_benchmark_compares_meanings_if_told_to_and_keeps_the_vectors(
         search.main()
 
 
+def test_the_benchmark_finds_by_the_phrase_book_if_told_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = {"server": "time", "name": "get_current_time", "description": "Tells the clock."}
+    catalog, asked = tmp_path / "tools.jsonl", tmp_path / "queries.jsonl"
+    catalog.write_text(json.dumps(tool | {"input_schema": {"properties": {"timezone": {}}}}))
+    needs = [[["time", "get_current_time"]]]
+    asked.write_text(json.dumps({"id": 1, "query": "are they awake in New York", "groups": needs}))
+    for more, hit in (([], "  0.0"), (["--phrases"], "100.0")):
+        monkeypatch.setattr(sys, "argv", ["search", str(catalog), str(asked), *more])
+        search.main()
+        assert f"hit@1 {hit}" in capsys.readouterr().out
+
+
 def test_the_cut_is_judged_by_right_rows_kept_and_rows_to_unanswerable_queries_gone() -> None:
     queries = [Query("1", "x", "nl", [[A, B]]), Query("2", "y", "no_match", [])]
     ranks = [search.Ranks("1", [A, C, B], [0.1, 0.2, 0.6]), search.Ranks("2", [A, B, C], [0.4, 0.5, 0.9])]

@@ -18,6 +18,7 @@ from actors.catalogue.names.naming import resource_path, resource_uri, split_res
 from actors.catalogue.names.resolution import Resolved, Unknown
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
+from actors.catalogue.tool_rules import ToolRules
 from actors.search.documents.index import Index
 from tests.fakes.pages import offer_of
 
@@ -324,3 +325,11 @@ def test_documents_cover_all_that_is_offered() -> None:
     kinds = {document.key: document.kind for document in documents("s", offer)}
     assert kinds == {"s:t": "tool", "s|x:1": "resource", "s|x:{a}": "template", "s:t#prompt": "prompt"}
     assert all(document.instructions == "read me" for document in documents("s", offer)[:1])
+
+
+def test_a_tool_is_asked_for_by_the_sentences_of_what_its_server_declares_whatever_clients_see_of_it() -> None:
+    made = Entry.make("s", "stdio", offer_of({"name": "t"}), phrases=lambda server, tool: (f"{tool.name} of {server}",))
+    seen = made.with_rules(ToolRules(rename={"t": "u"}))
+    (document,) = documents("s", seen.offer, phrases=seen.phrases)
+    assert (document.name, document.said) == ("u", ("t of s",))
+    assert seen.segment.said is not None

@@ -12,7 +12,7 @@ from actors.search.documents.segment import MAX_SENTENCE_CHARS, MAX_SENTENCES, a
 from actors.search.ranking.search import find
 
 FORECAST = "will i need an umbrella tomorrow"
-TOOLS = {
+TOOLS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
     "weather": {
         "get_forecast": ("Forecast for a place, up to seven days.", (FORECAST, "how warm does it get in Lisbon")),
         "get_alerts": ("Severe alerts for a region.", ("is a storm coming our way",)),

@@ -181,6 +181,7 @@ level of the log at the start, `reload` afterwards; a search gets the settings o
 ONCE = {
     ("house", "max_in_flight"),
     ("house", "rerank"),
+    ("house", "phrases"),
     ("house", "tokenizer_timeout_s"),
     ("daemon", "drain_within_s"),
     ("house", "address"),

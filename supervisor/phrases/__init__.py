@@ -1,0 +1,1 @@
+"""Sentences by which people ask for the tools of published servers."""
