@@ -22,6 +22,7 @@ from actors.catalogue.documents import documents
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Entry, compare_entries
 from actors.kit import is_want
+from actors.kit.decoding import free_in_turns
 from actors.registry.vectors import Embedded
 from actors.search.documents.index import Index
 from actors.search.documents.segment import Segment, analyse
@@ -168,7 +169,10 @@ def _with_meanings(index: Index, made: Embedded) -> Index:
 def _analyse(entry: Entry, tools_only: bool) -> Segment:
     offer = entry.offer
     offer = Offer(tools=offer.tools, instructions=offer.instructions) if tools_only else offer
-    return analyse(entry.server, documents(entry.server, offer, entry.described, entry.phrases))
+    made = documents(entry.server, offer, entry.described, entry.phrases)
+    segment = analyse(entry.server, made)
+    free_in_turns(made)
+    return segment
 
 
 def _built(segments: Collection[Segment], before: Index) -> Index:

@@ -8,7 +8,7 @@ from functools import partial
 
 import trio
 
-from actors.kit.decoding import TURN_S, GivesWay
+from actors.kit.decoding import TURN_S, GivesWay, free_in_turns
 
 DEADLINE_S = 10.0
 
@@ -39,3 +39,27 @@ async def test_what_the_loop_does_itself_gives_way_to_nobody() -> None:
     turns = GivesWay()
     time.sleep(TURN_S)  # noqa: ASYNC251, TID251
     turns.between()
+
+
+class _Heavy:
+    """Takes as long to be freed as a thread may go on."""
+
+    def __del__(self) -> None:
+        time.sleep(TURN_S / 8)  # noqa: TID251  (in a thread)
+
+
+async def test_the_loop_has_turns_while_a_long_list_is_freed() -> None:
+    things = [_Heavy() for _ in range(200)]
+    turns = 0
+
+    async def go_on() -> None:
+        nonlocal turns
+        while things:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(go_on)
+        await trio.to_thread.run_sync(free_in_turns, things)
+    assert not things
+    assert turns > 10
