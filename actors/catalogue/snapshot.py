@@ -22,6 +22,8 @@ from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames,
 from actors.catalogue.offer import EventType, Offer, Skill, Tool
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import TRUSTED, Reason, Standing
+from actors.kit.decoding import free_in_turns
+from actors.launch import is_own
 from actors.principal import Principal
 from actors.search.document import TOOLS
 from actors.search.documents.index import Index
@@ -125,7 +127,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def segment(self) -> Segment:
         """What a search is to know of it; a while for many tools, and kept as long as the entry."""
-        return analyse(self.server, documents(self.server, self.offer, self.described, self.phrases))
+        return segment_of(self.server, self.offer, self.described, self.phrases)
 
     @cached_property
     def by_own_name(self) -> Mapping[str, Tool]:
@@ -193,6 +195,14 @@ MAX_RESOLVED = 1024
 KINDS = ("tools", "resources", "prompts")
 
 
+def segment_of(server: str, offer: Offer, described: str, phrases: Phrases) -> Segment:
+    """Return what a search is to know of what a server offers; see `documents`. A while for many tools."""
+    made = documents(server, offer, described, phrases)
+    segment = analyse(server, made)
+    free_in_turns(made)  # the texts of all parameters
+    return segment
+
+
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Everything there is, by server name in sorted order.
 
@@ -220,6 +230,10 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return what `principal` may see: everything, until identities are configured."""
         del principal
         return self
+
+    def of_launch(self, launch: str) -> Entry | None:
+        """Return the entry of a launch, whether all share it or not."""
+        return self.own.get(launch) if is_own(launch) else self.entries.get(launch)
 
     def searchable(self, kinds: frozenset[str]) -> bool:
         """Say whether all of these kinds can be searched: tools come into the index before what else servers have."""

@@ -185,8 +185,7 @@ class Registry(Actor[Message]):
             self.changes.add(message, word, self._clock())
 
     def _word_of(self, status: ServerStatus) -> str:
-        seen, launch = self.catalogue.value, status.server
-        entry = seen.own.get(launch) if is_own(launch) else seen.entries.get(launch)
+        entry = self.catalogue.value.of_launch(status.server)
         return installation_status(status, listed=entry is not None and entry.available) or DISABLED
 
     def _tell_listed(self, launches: Iterable[str]) -> None:

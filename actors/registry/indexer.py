@@ -18,14 +18,12 @@ import msgspec
 import trio
 
 from actors.catalogue.diff import OfferChange
-from actors.catalogue.documents import documents
 from actors.catalogue.offer import Offer
-from actors.catalogue.snapshot import Entry, compare_entries
+from actors.catalogue.snapshot import Entry, compare_entries, segment_of
 from actors.kit import is_want
-from actors.kit.decoding import free_in_turns
 from actors.registry.vectors import Embedded
 from actors.search.documents.index import Index
-from actors.search.documents.segment import Segment, analyse
+from actors.search.documents.segment import Segment
 from actors.search.ranking.search import find
 
 log = logging.getLogger(__name__)
@@ -169,10 +167,7 @@ def _with_meanings(index: Index, made: Embedded) -> Index:
 def _analyse(entry: Entry, tools_only: bool) -> Segment:
     offer = entry.offer
     offer = Offer(tools=offer.tools, instructions=offer.instructions) if tools_only else offer
-    made = documents(entry.server, offer, entry.described, entry.phrases)
-    segment = analyse(entry.server, made)
-    free_in_turns(made)
-    return segment
+    return segment_of(entry.server, offer, entry.described, entry.phrases)
 
 
 def _built(segments: Collection[Segment], before: Index) -> Index:

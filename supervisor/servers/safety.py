@@ -16,7 +16,7 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import UnknownTool
 from actors.kit import Conditions, Latest, persist
-from actors.launch import is_own, server_of
+from actors.launch import server_of
 from actors.principal import Principal
 from supervisor.config.call_rules import needs_yes
 from supervisor.identity.audit import Audit
@@ -110,8 +110,7 @@ class SafetyRules:
         return known
 
     def _entry(self, server: str) -> Entry | None:
-        catalogue = self._catalogue.value
-        return catalogue.own.get(server) if is_own(server) else catalogue.entries.get(server)
+        return self._catalogue.value.of_launch(server)
 
 
 class WithheldTool(UnknownTool):

@@ -68,7 +68,7 @@ def tool_names_row(catalogue: Catalogue, launch: str) -> dict[str, Any]:
 
 def word_of(status: ServerStatus, catalogue: Catalogue) -> InstallationStatus | None:
     """Return what the users of a launch may expect of it; None where it is switched off."""
-    entry = catalogue.entries.get(status.server) or catalogue.own.get(status.server)
+    entry = catalogue.of_launch(status.server)
     return installation_status(status, listed=entry is not None and entry.available)
 
 
@@ -129,7 +129,7 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
     row.pop("stderr")
     row["since_s"] = round(max(0.0, now.elapsed - status.since), 1)
     row["path"] = path_of(server_of(status.server))
-    entry = catalogue.entries.get(status.server) or catalogue.own.get(status.server)
+    entry = catalogue.of_launch(status.server)
     if entry is not None:
         offer = entry.offer
         row |= {name: len(getattr(offer, name)) for name in OF_LISTS}

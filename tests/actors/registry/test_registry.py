@@ -17,7 +17,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.names.resolution import Resolved, ServerNames
 from actors.catalogue.offer import Offer, Resource, Tool
-from actors.catalogue.snapshot import Catalogue, Entry
+from actors.catalogue.snapshot import Catalogue, Entry, segment_of
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.kit import Conditions
 from actors.life.states import Down, State
@@ -31,7 +31,6 @@ from actors.registry_inbox import RulesChanged
 from actors.search.document import KINDS, TOOLS
 from actors.search.documents.embedding import Embedder, levels
 from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
 from actors.search.ranking.search import find
 from actors.search.words.tables import WORLD
 from tests.fakes.embedder import FakeEmbedder, document_levels
@@ -509,16 +508,16 @@ async def test_an_embedder_that_lacks_descriptors_is_loaded_once_there_are_some(
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("place", ["analyse", "Index.replace"])
+@pytest.mark.parametrize("place", ["segment_of", "Index.replace"])
 async def test_a_bug_with_the_texts_of_one_server_costs_that_server_its_place_in_the_search_only(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, place: str
 ) -> None:
-    real = Index.replace if place == "Index.replace" else analyse
+    real: Any = Index.replace if place == "Index.replace" else segment_of
 
-    def buggy(first: Any, second: Any, **more: Any) -> Any:
+    def buggy(first: Any, second: Any, *more: Any) -> Any:
         if "poison" in (first, getattr(second, "server", None)):
             raise ZeroDivisionError("a bug")
-        return real(first, second, **more)
+        return real(first, second, *more)
 
     monkeypatch.setattr(f"actors.registry.indexer.{place}", buggy)
     async with running(before=offering("x")) as rig:
