@@ -200,7 +200,7 @@ class _Reader:
             return
         key = key_of(entry)
         before = self._entries.setdefault(key, entry)
-        if before is not entry and bytes(before.definition) != bytes(entry.definition):
+        if bytes(before.definition) != text:
             self._leave_out(text, f"a second {_WORDS[self._kind]} of the name {key[:80]!r}")
 
     def _leave_out(self, text: bytes, reason: str) -> None:

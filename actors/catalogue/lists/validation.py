@@ -121,13 +121,12 @@ def event_type(raw: msgspec.Raw) -> EventType:
     """Read one entry of `events/list`. Raises `Unusable`."""
     _, entry = _decode("events", raw)
     _check_name(entry.name)
-    fitted = fit(raw, "events", "modern").definition
-    delivery = json.read(_DELIVERY, json.at(fitted, "delivery"))
+    delivery = json.read(_DELIVERY, json.at(fit(raw, "events", "modern").definition, "delivery"))
     return EventType(
         name=entry.name,
         description=entry.description[:MAX_DESCRIPTION],
         delivery=tuple(mode for mode in DELIVERIES if mode in delivery),
-        definition=fitted,
+        definition=raw,
     )
 
 

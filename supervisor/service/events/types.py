@@ -9,6 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from actors.principal import LOCAL, Principal
+from actors.protocol.definitions.fit import fit
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.identity.people import Role
@@ -51,9 +52,10 @@ class EventType(msgspec.Struct, frozen=True):
     name: str
     definition: msgspec.Raw
 
-    def shown(self, modes: tuple[Mode, ...]) -> dict[str, object]:
-        """Return the entry for a client that can have events in these ways."""
-        return {**json.members(self.definition), "name": self.name, "delivery": modes}
+    def shown(self, modes: tuple[Mode, ...]) -> msgspec.Raw:
+        """Return the entry for a client that can have events in these ways, as the schema of the extension has it."""
+        entry = {**json.members(self.definition), "name": self.name, "delivery": modes}
+        return fit(msgspec.Raw(encode(entry)), "events", "modern").definition
 
 
 def event_name(server: str, own: str) -> str:
@@ -66,7 +68,7 @@ def list_result(types: Iterable[EventType], modes: tuple[Mode, ...], cursor: str
     So a cursor means the same whatever came or went meanwhile.
     """
     left = sorted((each for each in types if cursor is None or each.name > cursor), key=attrgetter("name"))
-    page: list[dict[str, object]] = []
+    page: list[msgspec.Raw] = []
     size = 0
     for each in left[:MAX_LISTED]:
         size += len(each.definition)

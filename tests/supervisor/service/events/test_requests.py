@@ -119,7 +119,8 @@ async def test_types_are_listed_and_announced_to_who_sees_them(door: str, era: E
     async with rig() as it:
         listed = (await it.ask("events/list", CLIENTS[era], door))["result"]
         assert ("resultType" in listed) is (era == "modern")
-        assert listed["events"] == [{"name": NAME, "delivery": ["poll", "push"], "inputSchema": {"type": "object"}}]
+        schemas = {"inputSchema": {"type": "object"}, "payloadSchema": {"type": "object"}}
+        assert listed["events"] == [{"name": NAME, "delivery": ["poll", "push"], **schemas}]
         greeting = "server/discover" if era == "modern" else "initialize"
         told = (await it.ask(greeting, CLIENTS[era], door))["result"]["capabilities"]
         assert told["extensions"]["io.modelcontextprotocol/events"] == told["events"] == {"listChanged": True}

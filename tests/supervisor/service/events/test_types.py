@@ -137,3 +137,10 @@ def test_pages_have_every_type_once_in_the_order_of_names(names: set[str], large
         if (cursor := page.get("nextCursor")) is None:
             break
     assert seen == sorted(names)
+
+
+def test_a_type_is_shown_as_the_extension_has_it() -> None:
+    written = {**typed("tick", "webhook"), "inputSchema": {}, "description": None, "_meta": {"a": 1}}
+    kept = event_type(msgspec.Raw(json.dumps(written).encode()))
+    page = json.loads(list_result([EventType("desk:tick", kept.definition)], ("poll", "push"), None))
+    assert page["events"] == [{**typed("desk:tick"), "delivery": ["poll", "push"], "_meta": {"a": 1}}]
