@@ -59,6 +59,7 @@ from supervisor.service.events.requests import EventRequests, Webhooks
 from supervisor.service.events.resources import ResourceUpdates
 from supervisor.service.events.sources import Source
 from supervisor.service.events.topics import Topics
+from supervisor.service.events.types import Viewpoint
 from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import FINDS, HOW, HOW_BY_EFFECT, Introduction, SelfDescription
 from supervisor.service.lookup.arrival import Arrival
@@ -150,6 +151,10 @@ class ServiceParts:
         self.event_streams = Shares(MAX_STREAMS)
         self.webhooks: Webhooks | None = None
 
+    def has_events(self, principal: Principal) -> bool:
+        """Say whether somebody sees any event type."""
+        return self.topics.has_types(Viewpoint(principal, self.visible))
+
     def _debounce(self, signal: Signal) -> DebouncedSignal:
         return DebouncedSignal(signal, lambda: self.deployment.value.settings.list_changed_debounce_s)
 
@@ -215,7 +220,6 @@ class ManyServers(ABC):
             self._arrive,
             self._discovery_s,
         )
-        of_ours.has_events = self._events.has_types
         self._methods = {**ours, **self._events.methods, **methods}
 
     def _discovery_s(self) -> float:
@@ -302,7 +306,7 @@ class Gateway(ManyServers):
         tools = ToolCalls(parts.forward, lookup, parts.bench, parts.results, parts.doubts)
         reading = Reading(parts.visible, parts.forward, parts.bench, lookup, results=parts.results)
         self.introduction = introduction = Introduction(parts.visible, parts.deployment, ours.how)
-        of_ours = SelfDescription(parts.visible, version, FINDS, introduction.text, self._tells)
+        of_ours = SelfDescription(parts.visible, version, FINDS, introduction.text, self._tells, parts.has_events)
         calls = MetaCalls(
             parts.visible,
             tools,

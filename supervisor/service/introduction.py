@@ -157,7 +157,8 @@ class SelfDescription:
     """Makes the answers to `initialize` and `server/discover`.
 
     `description` says in a line what the door is for, `instructions` are what clients are told; `told` says whether
-    they are told of changed lists. `passes`: tasks get through, where servers have them.
+    they are told of changed lists, `has_events` whether somebody sees any event type. `passes`: tasks get through,
+    where servers have them.
     """
 
     def __init__(
@@ -167,11 +168,11 @@ class SelfDescription:
         description: str,
         instructions: Callable[[], str],
         told: Callable[[], bool],
+        has_events: Callable[[Principal], bool],
         *,
         passes: bool = False,
     ) -> None:
-        self.has_events: Callable[[Principal], bool] = lambda principal: False
-        """Says whether somebody sees any event type."""
+        self._has_events = has_events
         self._passes = passes
         self._visible = visible
         self._instructions = instructions
@@ -219,7 +220,7 @@ class SelfDescription:
         passed = [name for name, since in PASSED_ON.items() if name in offered and version >= since]
         extensions = {**as_tasks.pop("extensions", {}), **self._skills([entry.offer for entry in entries])}
         of_events: dict[str, Any] = {}
-        if self.has_events(principal):
+        if self._has_events(principal):
             extensions[EVENTS] = of_events[SKETCHED] = told
         told_of = {"extensions": extensions} if extensions else {}
         return {**lists, **{name: {} for name in passed}, **of_events, **as_tasks, **told_of}

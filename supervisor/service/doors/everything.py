@@ -53,7 +53,8 @@ class Everything(ManyServers):
 
     def __init__(self, parts: ServiceParts, version: str, told: Callable[[], Told]) -> None:
         self._names = CurrentNames(parts)
-        how = SelfDescription(parts.visible, version, WHAT, lambda: introduce(told()), lambda: True, passes=True)
+        said = partial(SelfDescription, parts.visible, version, WHAT, lambda: introduce(told()), self._tells)
+        how = said(parts.has_events, passes=True)
         methods: dict[str, Handler] = {
             **Reading(parts.visible, parts.forward, parts.bench, self._names, transparent=True).methods,
             "tools/call": self._call,

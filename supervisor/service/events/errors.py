@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from actors.codes import CALLBACK_ENDPOINT, EVENT_NOT_FOUND, FORBIDDEN, RESOURCE_EXHAUSTED, UNSUPPORTED
+from actors.codes import CALLBACK_ENDPOINT, EVENT_NOT_FOUND, FORBIDDEN, INVALID_PARAMS, RESOURCE_EXHAUSTED, UNSUPPORTED
 from actors.errors import SupervisorError
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
 
@@ -72,6 +72,8 @@ class CallbackUnusable(SupervisorError, code=CALLBACK_ENDPOINT, kind="callback")
         super().__init__(f"the callback address cannot be used: {text}", details={"reason": reason})
 
 
+FINAL: Final = frozenset({EVENT_NOT_FOUND, FORBIDDEN, UNSUPPORTED, INVALID_PARAMS})
+"""What is answered where to ask again for the same is in vain."""
 REVOKED: Final = ErrorObject(FORBIDDEN, "Forbidden", msgspec.Raw(encode({"reason": "Access revoked"})))
 """Why the subscription of a client ends that may not see the events any more."""
 REMOVED: Final = ErrorObject(EVENT_NOT_FOUND, "NotFound", msgspec.Raw(encode({"kind": "event"})))

@@ -18,8 +18,8 @@ import trio
 
 from actors.catalogue.offer import EventType as Offered
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INTERNAL_ERROR, INVALID_PARAMS, UNSUPPORTED
-from actors.errors import CannotAsk, ProtocolViolation, SupervisorError, TooManyCalls
+from actors.codes import INTERNAL_ERROR, INVALID_PARAMS
+from actors.errors import CannotAsk, ProtocolViolation, SupervisorError, TooManyCalls, forget_frames
 from actors.kit import Address, Latest, Pauses, Reply
 from actors.launch import server_of
 from actors.messages import CallServer, Note, Question
@@ -31,16 +31,14 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
-from supervisor.service.events.errors import REMOVED, TooManyEvents
+from supervisor.service.events.errors import FINAL, REMOVED, TooManyEvents
 from supervisor.service.events.limits import MAX_EVENT_BYTES, MAX_POLLED
 from supervisor.service.events.sources import Origin, Terminated, Told
-from supervisor.service.events.types import EventType, Viewpoint
+from supervisor.service.events.types import SEPARATOR, EventType, Viewpoint, event_name
 from supervisor.service.forward import mask_error, within_limits
 
 POLL: Final = "events/poll"
 TOLD: Final = "notifications/events/"
-ENDS: Final = frozenset({EVENT_NOT_FOUND, FORBIDDEN, UNSUPPORTED, INVALID_PARAMS})
-"""What a server answers where to ask again is in vain."""
 SILENT_S: Final = 60.0
 """Twice the time between two heartbeats: a stream on which nothing comes for so long is dead (SEP-3415)."""
 FASTEST_S: Final = 1.0
@@ -87,17 +85,17 @@ class ServerEvents:
     def types(self, at: Viewpoint) -> Iterator[EventType]:
         for server, entry in at.visible.now(at.principal).entries.items():
             for each in entry.event_types.values():
-                yield EventType(f"{server}:{each.name}", each.definition)
+                yield EventType(event_name(server, each.name), each.definition)
 
     def find(self, at: Viewpoint, name: str, arguments: bytes) -> Origin | None:
         seen = at.visible.now(at.principal)
-        called, _, own = name.partition(":")
+        called, _, own = name.partition(SEPARATOR)
         server = seen.names.literal(called)
         entry = seen.entries.get(server) if server is not None else None
         if entry is None or own not in entry.event_types:
             return None
         launch = self._launches.of(entry.server, at.principal)
-        return Origin(f"{entry.server}:{own}", launch, own, arguments, self._timeout_s(entry.server))
+        return Origin(event_name(entry.server, own), launch, own, arguments, self._timeout_s(entry.server))
 
     async def follow(self, origin: Origin, cursor: str | None, told: Told) -> None:
         over: list[Exception] = []
@@ -132,15 +130,17 @@ class ServerEvents:
                 else:
                     await self._poll(following)
             except RemoteError as refused:
+                forget_frames(refused)
                 if refused.error.code == INVALID_PARAMS and following.cursor is not None:
                     following.cursor = None  # some servers refuse a cursor that they do not know any more
                     continue
                 if not following.opened:
                     raise
-                if refused.error.code in ENDS:
+                if refused.error.code in FINAL:
                     raise Terminated(refused.error) from None
                 following.told.error(refused.error)
             except SupervisorError as error:
+                forget_frames(error)
                 if not following.opened:
                     raise
                 data = {**error.data(), "outcome": "not_sent", "retryable": True}  # who asks again asks for later
@@ -150,8 +150,7 @@ class ServerEvents:
             await trio.sleep(pauses.next())
 
     def _entry(self, launch: str) -> Entry | None:
-        whole = self._catalogue.value
-        return whole.entries.get(launch) or whole.own.get(launch)
+        return self._catalogue.value.of_launch(launch)
 
     def _is_there(self, origin: Origin) -> bool:
         """Say whether the server still has the type; of one that is not known now it is not known that it has not."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Annotated, Any, Final, Protocol
 
 import msgspec
@@ -18,6 +19,7 @@ from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import RemoteError, encode
+from supervisor.host.loop.wakes import wakes
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.identity.people import Role
 from supervisor.identity.requester import ORIGIN
@@ -116,10 +118,6 @@ class EventRequests:
         role = origin.requester.person.role if origin is not None and origin.requester is not None else "member"
         return Viewpoint(exchange.client.principal, self._visible, role)
 
-    def has_types(self, principal: Principal) -> bool:
-        """Say whether somebody sees any event type."""
-        return next(iter(self._topics.types(Viewpoint(principal, self._visible))), None) is not None
-
     def watch(self, exchange: Exchange, changes: Signal) -> None:
         """Tell a client from now on when what it sees of event types has changed, which `changes` may say.
 
@@ -135,22 +133,23 @@ class EventRequests:
         def look() -> None:
             nonlocal seen
             before, seen = seen, self._seen(at)
-            if seen != before:
+            if seen is not before and seen != before and EVENTS_CHANGED in updates:
                 updates.note(EVENTS_CHANGED)
 
         told = ExitStack()
         updates.hold(EVENTS_CHANGED, told.close)
         updates.used = True
-        told.enter_context(changes.on_set(look))
+        told.enter_context(changes.on_set(partial(wakes().soon, look)))
 
     def _seen(self, at: Viewpoint) -> list[EventType]:
-        """Return the types that somebody sees: the same list, as long as the catalogue is the same."""
+        """Return the types that somebody sees: the same list, as long as it has the same in it."""
         catalogue, who = at.visible.now(at.principal), (at.principal, at.role)
         known = self._lists.get(who)
         if known is None or known[0] is not catalogue:
-            if len(self._lists) >= MAX_LISTS:
+            if known is None and len(self._lists) >= MAX_LISTS:
                 self._lists.clear()
-            known = self._lists[who] = catalogue, [*self._topics.types(at)]
+            types = [*self._topics.types(at)]
+            known = self._lists[who] = catalogue, known[1] if known is not None and known[1] == types else types
         return known[1]
 
     async def _list(self, exchange: Exchange) -> bytes:

@@ -132,7 +132,7 @@ class ResourceUpdates:
     def _is_there(self, origin: Origin) -> bool:
         """Say whether the server still tells of changes. Of one of which nothing is known now that is not known."""
         whole = self._catalogue.value
-        entry = whole.entries.get(origin.launch) or whole.own.get(origin.launch)
+        entry = whole.of_launch(origin.launch)
         return server_of(origin.launch) in whole.names.servers if entry is None else _tells(entry)
 
     def _occurrence(self, name: str, uri: str) -> msgspec.Raw:

@@ -17,7 +17,7 @@ import msgspec
 import trio
 
 from actors.codes import INTERNAL_ERROR
-from actors.errors import CallTimedOut, InvalidArguments, ShuttingDown, SupervisorError
+from actors.errors import CallTimedOut, InvalidArguments, ShuttingDown, SupervisorError, forget_frames
 from actors.kit import Shares
 from actors.principal import Principal
 from actors.protocol.wire import json
@@ -225,6 +225,10 @@ class Topics:
                 known.add(each.name)
                 yield each
 
+    def has_types(self, at: Viewpoint) -> bool:
+        """Say whether somebody sees any event type."""
+        return next(self.types(at), None) is not None
+
     def allowed(self, at: Viewpoint, topic: Topic) -> bool:
         """Say whether somebody may (still) have what happens in a topic."""
         return self._id_for(at, topic) == topic.origin.id
@@ -360,9 +364,11 @@ class Topics:
         try:
             await source.follow(topic.origin, cursor, _Opening(held))
         except Terminated as terminated:
+            forget_frames(terminated)
             held.settle(RemoteError(terminated.error))
             topic.end(terminated.error)
         except (RemoteError, SupervisorError) as error:
+            forget_frames(error)
             held.settle(error)
         except Exception as bug:  # the border: a bug costs one topic
             log.exception("a bug while following events")

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 import trio
 
-from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INVALID_PARAMS, UNSUPPORTED
-from actors.errors import InvalidArguments, MalformedRequest, ShuttingDown, Starved, SupervisorError
+from actors.errors import InvalidArguments, MalformedRequest, ShuttingDown, Starved, SupervisorError, forget_frames
 from actors.kit import Pauses, Shares, Signal
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire import json
@@ -37,6 +36,7 @@ from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.people import Role
 from supervisor.service.events.callbacks import Callbacks, Limiters, Receiver
 from supervisor.service.events.errors import (
+    FINAL,
     REMOVED,
     REVOKED,
     PrincipalNeeded,
@@ -77,8 +77,6 @@ STABLE_S: Final = 60.0
 RIGHTS_S: Final = 60.0
 """So often it is looked whether rights are over of which nobody is told, as those of a token that expires."""
 MAX_VERIFIED: Final = 4096
-_FINAL: Final = frozenset({EVENT_NOT_FOUND, FORBIDDEN, UNSUPPORTED, INVALID_PARAMS})
-"""What a server says of a subscription that it does not have."""
 
 
 class WebhookStore(Protocol):
@@ -388,9 +386,11 @@ class Webhooks:
                 if (over := await self._follow_once(known)) is not None:
                     return over
             except RemoteError as refused:
-                if refused.error.code in _FINAL:
+                forget_frames(refused)
+                if refused.error.code in FINAL:
                     return refused.error
             except SupervisorError as error:
+                forget_frames(error)
                 log.debug("events for an address cannot be followed for now: %s", error.message)
             except Exception:  # the border: a bug costs one subscription a while
                 log.exception("a bug while events are posted")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -28,6 +28,7 @@ from supervisor.service.events.errors import TooManyEvents
 from supervisor.service.events.limits import MAX_EVENT_BYTES
 from supervisor.service.events.of_servers import FASTEST_S, LONGEST_PAUSE_S, MAX_DRAINS, SILENT_S, ServerEvents
 from supervisor.service.events.sources import Origin, Terminated
+from tests.fakes.garbage import no_search
 
 ORIGIN = Origin("desk:tick", "desk", "tick", b'{"a":1}', 20.0)
 NO_TICKS = ErrorObject(EVENT_NOT_FOUND, "NotFound")
@@ -201,6 +202,20 @@ async def test_a_server_that_is_away_is_asked_rarely(autojump_clock: MockClock) 
         await trio.sleep(LONGEST_PAUSE_S / 2 - 1)
         assert len(it.router.asked) == 13
         assert trio.current_time() - began < LONGEST_PAUSE_S
+
+
+@pytest.mark.parametrize("failure", [lambda: ServerStarting("not yet"), lambda: RemoteError(ErrorObject(-32603, "no"))])
+async def test_attempts_that_failed_are_freed_without_a_search(
+    failure: Callable[[], Exception], autojump_clock: MockClock
+) -> None:
+    async with following("push") as it:
+        await it.say("active", cursor="1", truncated=False)
+        with no_search() as alive:
+            for _ in range(5):
+                await it.fail(failure())
+                await trio.sleep(LONGEST_PAUSE_S + 1)
+            del it.router.asked[:-1]
+            assert alive(Reply) == 1, "of the present attempt"
 
 
 async def test_why_a_server_cannot_be_asked_is_told_as_what_may_pass(autojump_clock: MockClock) -> None:
