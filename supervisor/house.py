@@ -259,7 +259,7 @@ async def _make_registry(
         names=deployed.names,
         rules=lambda server: deployment.value.tool_rules_of(server),
         described=lambda server: deployment.value.described.get(server, ""),
-        phrases=(await trio.to_thread.run_sync(read_book)).said if settings.phrases else no_phrases,
+        phrases=(await beside(read_book)).said if settings.phrases else no_phrases,
         pinning=known.approvals.pinning,
         reviewer=table,
         reviewed={name: await table.review(name, offer) for name, (_, offer) in offers.items()},

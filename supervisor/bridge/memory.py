@@ -22,7 +22,6 @@ from supervisor.front.mcp.envelope import Key, key_of
 from supervisor.front.mcp.messages import Request
 
 LISTEN: Final = "subscriptions/listen"
-STREAM: Final = "events/stream"
 OF_STREAMS: Final = "notifications/events/"
 SET_LEVEL: Final = "logging/setLevel"
 INITIALIZED: Final = "notifications/initialized"

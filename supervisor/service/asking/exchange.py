@@ -91,9 +91,9 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     a client named, of ours or of a server, `failed`: its result says that it has. `only_reads`: it calls no tool but
     one that surely does only that. `asks_later`: it is one of several calls of a request, so what an incomplete result
     would ask waits until its client makes the call alone. `confirmed`: the digest of the call that its user said yes
-    to, for once. `calls`: what ends the calls of such a request that have not
-    ended, whose result tells of each, and is sent all the same. `trace` is None without traces;
-    `protocol` and `lines`, those of the head where there is one, are told there.
+    to, for once. `calls`: what ends the calls of such a request that have not ended, whose result tells of each, and is
+    sent all the same. `trace` is None without traces; `protocol` and `lines`, those of the head where there is one, are
+    told there.
     """
 
     client: Client

@@ -68,8 +68,8 @@ MAX_ATTEMPTS: Final = 5
 RETRY_S: Final = 900.0
 MAX_BODY_BYTES: Final = 256 * 1024
 """Of what is posted (SEP-3415, "Delivery profile")."""
-MAX_IN_FLIGHT: Final = 16
-"""Events of one subscription that are posted, or wait to be posted again."""
+MAX_IN_FLIGHT: Final = 4
+"""Events of one subscription that are posted, or wait to be posted again: each is a task, of some 6 kB."""
 MAX_POSTS: Final = 64
 MAX_POSTS_OF_HOST: Final = 8
 MAX_POSTS_OF_PRINCIPAL: Final = 16

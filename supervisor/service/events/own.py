@@ -82,6 +82,7 @@ class OwnEvents:
             if (begin := log.begin_of(kind)) > number:
                 number = begin
                 told.active(places.show(number, member), truncated=True)
+            newest = log.newest.value
             reader, events = self._reader(hearing, member), log.of(kind, number, MAX_PER_S)
             for event in events:
                 number, place = event.number, places.show(event.number, member)
@@ -90,6 +91,8 @@ class OwnEvents:
                     told.event(occurrence(event, place, data, MAX_EVENT_BYTES), place)
                 else:
                     told.checked(place)
+            if len(events) < MAX_PER_S:
+                number = newest  # so that nobody looks again through what was of other kinds
             await trio.sleep(len(events) / MAX_PER_S)
 
     def _reader(self, hearing: Hearing, member: Principal | None) -> EventReader | None:
