@@ -270,7 +270,6 @@ class ServerActor(Actor[ServerMessage]):
         else:
             call.woke = True
             self._server.wake(urgent=True)
-        self._timers.start_by(Timer.DEADLINES, call.deadline)
 
     def _abandon(self, number: int, reason: str) -> None:
         try:

@@ -5,6 +5,8 @@ Synchronous throughout; what waits runs in tasks of the actor and comes back as 
 
 from __future__ import annotations
 
+from functools import partial
+
 import trio
 
 from actors.kit import Address, StartSoon
@@ -55,8 +57,8 @@ class Performer:
         breakers = CallBreakers(server.name, name, all_of_launch, shared.observer)
         gate = ApprovalGate(name, shared.keeper, lists)
         state_loss = StateLoss(settings, lambda: server.journal.note(LEARNED))
-        jitter = server.restarts.jitter
-        calls = Calls(name, settings, server.hide, lists.mirrors_of, gate, breakers, state_loss, jitter)
+        jitter, wake_by = server.restarts.jitter, partial(timers.start_by, Timer.DEADLINES)
+        calls = Calls(name, settings, server.hide, lists.mirrors_of, gate, breakers, state_loss, jitter, wake_by)
         handover = Handover(name, calls, orders)
         self.context = context = ServerContext(
             server=server,
@@ -144,7 +146,6 @@ class Performer:
 
     def on_exit(self, end: ProcessExit) -> None:
         self._dialogue.drop()
-        self.traffic.watch_deadlines()
         self.discovery.counted.fail(trio.current_time())
         self.processes.on_exit(end)
         self.change_stream.on_exit()

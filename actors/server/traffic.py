@@ -117,7 +117,6 @@ class Traffic:
         match message:
             case QuestionAnswered():
                 self._dialogue.on_answer(message, link)
-                self.watch_deadlines()
             case HoldEnded():
                 self._dialogue.on_hold_end(message, link)
             case QuestionProgressed(id=id_) if link is not None:
@@ -138,9 +137,6 @@ class Traffic:
         if self._calls.time_out(trio.current_time(), self._processes.link, delay):
             self._liveness.suspect()
         self.pump()
-        self.watch_deadlines()
-
-    def watch_deadlines(self) -> None:
         if (moment := self._calls.next_moment()) is not None:
             self._context.timers.start_by(Timer.DEADLINES, moment)
 
@@ -171,7 +167,6 @@ class Traffic:
             self._dialogue.on_call_end(link)
             if isinstance(fact, CallLost):
                 self._on_lost(fact.failure)
-                self.watch_deadlines()
             elif outdated and self._course.life.serving:
                 self._discovery.on_changed(link)
             elif outdated:
@@ -262,7 +257,6 @@ class Traffic:
             self._calls.send(link, now)
             if self._calls.waiting:
                 self._dialogue.others_wait(now)
-            self.watch_deadlines()
         self._processes.flush()
         if self._course.life.state is State.DRAINING and not self._calls.in_flight:
             self._course.step(ev.Drained(self._course.life.incarnation))

@@ -55,7 +55,8 @@ class Calls:
 
     `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last, `gate`
     which of them may be called. `breakers` are told how calls end, `state_loss` who answers them. `jitter` returns a
-    number in 0..1. `waiting` are those to be sent, by number, the oldest first.
+    number in 0..1. `wake_by` has `time_out` called at a moment, or before. `waiting` are those to be sent, by number,
+    the oldest first.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Calls:
         breakers: CallBreakers,
         state_loss: StateLoss,
         jitter: Callable[[], float],
+        wake_by: Callable[[float], None],
     ) -> None:
         self._server = server
         self._jitter = jitter
@@ -88,7 +90,7 @@ class Calls:
         self._standing: dict[int, float] = {}
         self._shares = Shares(MAX_STREAMS)
         self._room = CallRoom(server, settings, self._queue, self._in_flight, self._streams)
-        self._deadlines = Deadlines(self._in_flight, self.waiting)
+        self._deadlines = Deadlines(self._in_flight, self.waiting, wake_by)
         self.turns = CallTurns(server, self.waiting, self._in_flight, gate, self.window)
         self.total = self.failures = self.unheard = 0
         self._lost_at = -math.inf
@@ -108,7 +110,8 @@ class Calls:
 
         Raises `TooManyCalls`, and `CallTooLarge` for one that would never fit.
         """
-        self._count_streams()
+        if self._streams:
+            self._count_streams()
         size = self._room.check(message)
         self.last_activity = now
         self._number += 1
@@ -146,20 +149,22 @@ class Calls:
         `place` gives the place for a number of bytes, if there is room for them; the first call that finds none stays
         first.
         """
-        limit += self._count_streams()
+        if self._streams:
+            limit += self._count_streams()
         while self.waiting and len(self._in_flight) < limit and (call := self.turns.next(now)) is not None:
             number, wanted = call.number, not call.reply.settled
             if wanted and (mark := place(call.size)) is None:
                 return
             self._queue.take(number)
             if wanted:
-                self._go_on(call, now)
+                if self._standing:
+                    self._go_on(call, now)
                 call.sent_at, call.waited_s, call.mark = now, now - call.began, mark
                 call.reply.queued = False
                 self._in_flight[number] = call
                 if call.message.lasts and not self._admit_stream(call):
                     limit += 1
-                if (moment := self.turns.next_moment(call)) is not None:
+                if call.message.in_turn and (moment := self.turns.next_moment(call)) is not None:
                     call.word_by = moment
                     self._deadlines.note(moment, number, self.open)
                 yield call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from actors.server.calls.call import Call
 
@@ -47,10 +47,13 @@ class Deadlines:
     """Moments by the number of a call, the earliest first, of all calls in flight or waiting, by their numbers: when
     they have to be answered, when those that came too often may be sent again, until when others wait for a question.
 
-    One that moved, or whose call has ended, is passed over.
+    One that moved, or whose call has ended, is passed over. `wake_by` is told of each.
     """
 
-    def __init__(self, in_flight: Mapping[int, Call], waiting: Mapping[int, Call]) -> None:
+    def __init__(
+        self, in_flight: Mapping[int, Call], waiting: Mapping[int, Call], wake_by: Callable[[float], None]
+    ) -> None:
+        self._wake_by = wake_by
         self._in_flight = in_flight
         self._waiting = waiting
         self._heap: list[tuple[float, int]] = []
@@ -64,6 +67,7 @@ class Deadlines:
             self._heap = [entry for entry in self._heap if self._counts(*entry)]
             heapq.heapify(self._heap)
         heapq.heappush(self._heap, (moment, number))
+        self._wake_by(moment)
 
     def next(self) -> float | None:
         """Return the earliest moment; forgets what does not count before it."""

@@ -89,7 +89,7 @@ class CallTurns:
         """
         through = self._gate.let_through(self._waiting.values())
         waiting = (call for call in through if call.not_before <= now)
-        if self._have_turns() and self._blocker(now) is not None:
+        if self._in_flight and self._have_turns() and self._blocker(now) is not None:
             waiting = (call for call in waiting if not self._apply_to(call))
         if len(self._waiting) < 2:
             return next(iter(waiting), None)

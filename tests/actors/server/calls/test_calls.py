@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -31,10 +33,13 @@ RESULT = Result(msgspec.Raw(b"{}"), "legacy")
 ANA, BEN = Principal("user:ana"), Principal("user:ben")
 
 
-def calls_of_server(name: str = "s", settings: ServerSettings = DEFAULT) -> Calls:
+def calls_of_server(
+    name: str = "s", settings: ServerSettings = DEFAULT, wake_by: Callable[[float], None] = lambda moment: None
+) -> Calls:
     gate = ApprovalGate(name, TRUSTING, Lists(name, settings, None, lambda: False))
     breakers = CallBreakers(name, name, Breakers(settings, lambda: 0.5), NO_OBSERVER)
-    return Calls(name, settings, str, lambda _: (), gate, breakers, StateLoss(settings, lambda: None), lambda: 0.5)
+    loss = StateLoss(settings, lambda: None)
+    return Calls(name, settings, str, lambda _: (), gate, breakers, loss, lambda: 0.5, wake_by)
 
 
 def time_out(calls: Calls, now: float) -> None:
@@ -186,13 +191,13 @@ def test_settled_calls_do_not_pile_up_behind_an_old_one() -> None:
     assert calls.next_moment() == 60
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["admit", "send", "answer", "drop", "exit", "expire", "abandon"]), st.integers(0, 30))
-    )
-)
-def test_each_call_settles_and_nothing_is_left(steps: list[tuple[str, int]]) -> None:
-    calls, now, made = calls_of_server(), 0.0, list[Call]()
+STEPS = ("admit", "send", "answer", "drop", "exit", "expire", "abandon", "stand still", "go on")
+
+
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 30))))
+def test_each_call_settles_in_a_time_that_is_told_and_nothing_is_left(steps: list[tuple[str, int]]) -> None:
+    told, now, made = list[float](), 0.0, list[Call]()
+    calls = calls_of_server(wake_by=told.append)
     for what, number in steps:
         now += number
         some = made[number % len(made)] if made else None
@@ -208,12 +213,17 @@ def test_each_call_settles_and_nothing_is_left(steps: list[tuple[str, int]]) -> 
                 calls.drop(some.number)
             case "abandon" if some is not None:
                 some.reply.abandon()
+            case "stand still" if some is not None and some.number in calls.waiting:
+                calls.stand_still(some, now + number, now)
+            case "go on":
+                calls.go_on(now)
             case "exit":
                 calls.fail_in_flight("exit", 0.0)
             case "expire":
                 time_out(calls, now)
         deadline = calls.next_moment()
         assert (deadline is None) == (calls.open == 0)
+        assert deadline is None or deadline in told
     time_out(calls, now + 1000)
     assert calls.open == 0
     assert all(call.reply.settled for call in made)
