@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-from tests.e2e import environments
-from tests.e2e.daemons import Daemon, client, message, running
-from tests.e2e.test_fifty_questions import ABLE, SERVER, listening
+from tests.e2e.daemons import Daemon, client, message
+from tests.e2e.test_fifty_questions import ABLE, asking
 
 pytestmark = pytest.mark.e2e
 
@@ -21,18 +20,8 @@ AT_ONCE_S = 10.0
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    python_1, python_2 = environments.python_1(), environments.python_2()
-    with listening(python_1) as one, listening(python_2) as two:
-        servers: dict[str, dict[str, Any]] = {
-            "one-stdio": environments.entry(python_1, SERVER, "stdio"),
-            "one-http": one,
-            "two-stdio": environments.entry(python_2, SERVER, "stdio"),
-            "two-http": {**two, "era": "modern"},  # it speaks both, and its tool asks by results alone
-        }
-        entries = {name: {**entry, "ask": "everyone"} for name, entry in servers.items()}
-        with running(tmp_path_factory.mktemp("asking"), entries) as daemon:
-            trio.run(daemon.ready)
-            yield daemon
+    with asking(tmp_path_factory.mktemp("asking"), ask="everyone") as daemon:
+        yield daemon
 
 
 def call(server: str, label: str, **going_on: Any) -> Any:

@@ -38,8 +38,9 @@ def listening(python: Sequence[str]) -> Iterator[dict[str, str]]:
             process.kill()
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+@contextmanager
+def asking(place: Path, **settings: object) -> Iterator[Daemon]:
+    """A daemon with four servers that ask, each with these settings: of both SDKs, and in both ways."""
     python_1, python_2 = environments.python_1(), environments.python_2()
     with listening(python_1) as one, listening(python_2) as two:
         servers: dict[str, dict[str, Any]] = {
@@ -48,10 +49,15 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
             "two-stdio": environments.entry(python_2, SERVER, "stdio"),
             "two-http": {**two, "era": "modern"},  # it speaks both, and its tool asks by results alone
         }
-        patient = {name: {**entry, "call_timeout_s": 600} for name, entry in servers.items()}
-        with running(tmp_path_factory.mktemp("fifty"), patient) as daemon:
+        with running(place, {name: {**entry, **settings} for name, entry in servers.items()}) as daemon:
             trio.run(daemon.ready)
             yield daemon
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with asking(tmp_path_factory.mktemp("fifty"), call_timeout_s=600) as daemon:
+        yield daemon
 
 
 class Client:
