@@ -43,6 +43,7 @@ from supervisor.service.events.limits import (
     MAX_POSTS_OF_PRINCIPAL,
     VERIFICATIONS_OF_HOST,
     VERIFICATIONS_OF_PRINCIPAL,
+    VERIFY_S,
 )
 
 _REFUSED: Final = frozenset({410, 413})
@@ -111,10 +112,15 @@ class Callbacks:
         self._count_verification(f"host {receiver.host}", VERIFICATIONS_OF_HOST)
         challenge = secrets.token_urlsafe(32)
         body = encode({"type": "verification", "challenge": challenge})
-        try:
-            answer = await self._post(receiver, message_id("verification"), body, _MAX_ECHO_BYTES)
-        except Undelivered as failure:
-            raise CallbackUnusable(failure.reason, _SAID[failure.reason]) from None
+        answer = None
+        with trio.move_on_after(VERIFY_S):
+            try:
+                answer = await self._post(receiver, message_id("verification"), body, _MAX_ECHO_BYTES)
+            except Undelivered as failure:
+                raise CallbackUnusable(failure.reason, _SAID[failure.reason]) from None
+        if answer is None:
+            text = "too much is posted to that host or for you, so it was not asked to confirm; try again later"
+            raise TooManyEvents(text, "posts")
         echoed = json.text_at(answer.body, "challenge").encode()
         if not (answer.good and hmac.compare_digest(echoed, challenge.encode())):
             raise CallbackUnusable("challenge_failed", _SAID["challenge_failed"])

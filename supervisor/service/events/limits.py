@@ -76,4 +76,6 @@ MAX_POSTS_OF_PRINCIPAL: Final = 16
 """Messages that are posted at a time: in all, to one host, for one principal."""
 CALLBACK_S: Final = 10.0
 """So long an address may take for its answer, all included."""
+VERIFY_S: Final = 3 * CALLBACK_S
+"""So long somebody waits at most until an address has confirmed what it is asked, all before it included."""
 CALLBACK_CONNECT_S: Final = 5.0

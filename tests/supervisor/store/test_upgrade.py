@@ -17,7 +17,7 @@ from actors.principal import LOCAL
 from supervisor.identity.audit import AuditQuery
 from supervisor.identity.given import Given
 from supervisor.oauth.kept import Vault
-from supervisor.service.events.webhooks import Terms
+from supervisor.service.events.terms import Terms
 from supervisor.store import ToolUsage, open_store
 from supervisor.store.file import SCHEMA_VERSION
 from supervisor.store.people.approvals import Approvals

@@ -20,7 +20,7 @@ from actors.transport.http import addresses
 from supervisor.events.signing import key_of
 from supervisor.service.events.callbacks import Callbacks, Receiver
 from supervisor.service.events.errors import CallbackUnusable, TooManyEvents, Undelivered
-from supervisor.service.events.limits import MAX_POSTS, MAX_POSTS_OF_HOST, MAX_POSTS_OF_PRINCIPAL
+from supervisor.service.events.limits import MAX_POSTS, MAX_POSTS_OF_HOST, MAX_POSTS_OF_PRINCIPAL, VERIFY_S
 from tests.fakes.webhook_receiver import WebhookReceiver, new_secret, statuses
 
 CALLBACKS = "supervisor.service.events.callbacks"
@@ -291,6 +291,20 @@ async def test_messages_are_posted_at_a_time_in_bounds(slow: list[str], autojump
         most[2] = len(slow)
     assert most == [MAX_POSTS_OF_HOST, MAX_POSTS_OF_PRINCIPAL, MAX_POSTS]
     assert posting._of_hosts._used == posting._of_principals._used == {}
+
+
+async def test_nobody_waits_for_long_until_an_address_is_asked(slow: list[str], autojump_clock: MockClock) -> None:
+    posting, url = callbacks(), "https://one.example/"
+    async with trio.open_nursery() as nursery:
+        for number in range(2 * MAX_POSTS_OF_HOST * int(VERIFY_S)):
+            nursery.start_soon(posting.deliver, to(url, Principal(f"user:{number}")), str(number), BODY)
+        await trio.sleep(0.5)
+        began = trio.current_time()
+        with pytest.raises(TooManyEvents) as refused:
+            await posting.verify(to(url))
+        assert refused.value.details == {"limit": "posts"}
+        assert trio.current_time() - began == pytest.approx(VERIFY_S)
+        nursery.cancel_scope.cancel()
 
 
 async def test_addresses_of_one_host_or_one_principal_are_verified_at_a_pace(
