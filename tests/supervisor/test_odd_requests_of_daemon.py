@@ -12,8 +12,9 @@ import pytest
 import trio
 from trio_websocket import WebSocketConnection
 
+from actors.catalogue.snapshot import segment_of
 from actors.registry import indexer
-from actors.search.documents.segment import Segment, analyse
+from actors.search.documents.segment import Segment
 from supervisor.host.datadir import DataDir, open_data_dir
 from tests.fakes.front_server import Ticker, read_all
 from tests.fakes.mcp_server import FakeServer, tool
@@ -246,12 +247,12 @@ async def test_searches_during_a_storm_of_changes_make_no_index_and_hold_up_nobo
 ) -> None:
     made: list[str] = []
 
-    def noted(server: str, *documents: Any) -> Segment:
+    def noted(server: str, *of: Any) -> Segment:
         made.append(server)
-        return analyse(server, *documents)
+        return segment_of(server, *of)
 
     tools = [tool(f"find_{number}", f"Finds what has the number {number}.") for number in range(1000)]
-    monkeypatch.setattr(indexer, "analyse", noted)
+    monkeypatch.setattr(indexer, "segment_of", noted)
     async with scene(tmp_path, data, clock=FakeServer(tools=tools)) as at:
         made.clear()
         async with trio.open_nursery() as nursery:

@@ -10,8 +10,9 @@ import httpx2
 import pytest
 import trio
 
+from actors.catalogue.snapshot import segment_of
 from actors.registry import indexer
-from actors.search.documents.segment import Segment, analyse
+from actors.search.documents.segment import Segment
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.service.lookup import visible
@@ -46,13 +47,13 @@ async def test_right_after_a_restart_what_is_read_so_far_is_found_and_all_can_be
         await until_ready(client)
     released = threading.Event()
 
-    def slow(server: str, *documents: Any) -> Segment:
+    def slow(server: str, *of: Any) -> Segment:
         """Analyse one server at once, and the other one when the test says so."""
         if server == "parcel":
             released.wait(60)
-        return analyse(server, *documents)
+        return segment_of(server, *of)
 
-    monkeypatch.setattr(indexer, "analyse", slow)
+    monkeypatch.setattr(indexer, "segment_of", slow)
     monkeypatch.setattr(indexer, "PIECE", 1, raising=False)
     monkeypatch.setattr(visible, "INDEX_WAIT_S", 0.5, raising=False)
     async with running(config, data, connect=connect) as client:

@@ -3,7 +3,8 @@
 local NODES, LEASES, NAMES, OWNERS, OFFERS, TEXTS, USES, FEED, STATE, OVER, RECORDS, CLAIMS = unpack(KEYS)
 local lease_ms = tonumber(ARGV[1])
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now_us = time[1] * 1000000 + time[2]
+local now = math.floor(now_us / 1000)
 
 -- Put an entry, JSON text, into the feed. Positions have no gaps, so that a reader sees what it has missed.
 local function put(entry)
@@ -39,7 +40,7 @@ end
 
 -- Begin as an engine that knows nothing. Nobody is a member: who is one still joins again, with what it owns. Nothing
 -- new is granted until all leases of before have ended, and readers of the feed read everything anew: what they had
--- read is before the present time in ms, as there are fewer entries than that.
+-- read is before the present time in µs, as there are fewer entries than that.
 local function begin_anew(run)
   clear(NODES)
   clear(NAMES)
@@ -50,7 +51,7 @@ local function begin_anew(run)
     redis.call('HSET', key, MARK, '')
   end
   local last = redis.call('XREVRANGE', FEED, '+', '-', 'COUNT', 1)[1]
-  local newest = math.max(position() + 1000000, last and tonumber(string.match(last[1], '^%d+')) or 0, now)
+  local newest = math.max(position() + 1000000, last and tonumber(string.match(last[1], '^%d+')) or 0, now_us)
   local opens = string.format('%.0f', now + lease_ms)
   redis.call('HSET', STATE, 'run', run, 'opens', opens, 'position', string.format('%.0f', newest))
   put('{"type":"anew"}')
@@ -139,7 +140,7 @@ end
 
 -- Return a fence that is larger than all before, also than those of a run that is forgotten.
 local function next_fence()
-  local fence = math.max(tonumber(redis.call('HGET', STATE, 'fence') or '0') + 1, now * 1000)
+  local fence = math.max(tonumber(redis.call('HGET', STATE, 'fence') or '0') + 1, now_us)
   local text = string.format('%.0f', fence)
   redis.call('HSET', STATE, 'fence', text)
   return text

@@ -31,8 +31,11 @@ class Loop:
         return self.clock.current_time()
 
     def wait(self, deadline: float = math.inf, stopped_s: float = 0.0) -> float:
-        """Wait until a moment, as long as the clock lets; the process is stopped for so long meanwhile."""
-        self.real.now += max(0.0, self.clock.deadline_to_sleep_time(deadline)) + stopped_s
+        """Wait until a moment, as long as the clock lets; the process is stopped for so long meanwhile.
+
+        No wait takes no time at all: what is left of a deadline may be less than the sums here are exact.
+        """
+        self.real.now += max(SMALL_S, self.clock.deadline_to_sleep_time(deadline)) + stopped_s
         return self.now
 
     def work(self, seconds: float) -> float:
