@@ -81,6 +81,7 @@ class FleetOffers:
         self._unread: dict[str, str] = {}
         self._published: dict[str, str] = {}
         self._of_own: dict[str, str] = {}
+        self._told: set[str] | None = None  # keys of launches of which the feed told while the index is read
         self._bell = trio.Event()
 
     def publish(self, launch: str, offer: Offer) -> None:
@@ -90,7 +91,12 @@ class FleetOffers:
             self._bell.set()
 
     def take(self, entry: OfferPublished) -> None:
-        """Hear that something new is offered; our own is known."""
+        """Hear from the feed that something new is offered; our own is known."""
+        if self._told is not None:
+            self._told.add(entry.launch)
+        self._note(entry)
+
+    def _note(self, entry: OfferPublished) -> None:
         launch = self._keys.name(entry.launch)
         if is_own(entry.launch):  # who has it may come here later
             self._of_own.pop(entry.launch, None)
@@ -141,13 +147,17 @@ class FleetOffers:
         if not self._wants_everything:
             return
         self._wants_everything = False
+        self._told = told = set[str]()
         try:
             digests = (await self._engine.offers()).digests
         except SupervisorError:
             self._wants_everything = True
             raise
+        finally:
+            self._told = None
         for key, digest in digests.items():
-            self.take(OfferPublished(key, digest, 0))
+            if key not in told:  # what the feed told meanwhile is newer
+                self._note(OfferPublished(key, digest, 0))
 
     async def _publish_all(self) -> None:
         while self._unpublished:
