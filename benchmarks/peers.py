@@ -31,7 +31,7 @@ def prepared(
     if python is not None:
         return python
     cached = cache_python(name)
-    if not has(cached, module) and not _install(cached, packages):
+    if not has(cached, module) and not install(cached, packages):
         return None
     return cached
 
@@ -62,7 +62,7 @@ def mcp_remote() -> tuple[str, ...]:
 def node_script(package: str, path: str) -> tuple[str, ...]:
     """Return the command of a script of a package, which is installed now; empty if it fails, or without Node.js."""
     root = cache_python().parent.parent / "npm"
-    script = _of_package(package, root, root / "node_modules" / package / path)
+    script = of_package(package, root, root / "node_modules" / package / path)
     return () if script is None else ("node", str(script))
 
 
@@ -71,11 +71,12 @@ def node_program(package: str, program: str, root: Path) -> Path | None:
 
     It is the newest version, also where the package asks for a newer Node.js: these programs bring what they run on.
     """
-    return _of_package(f"{package}@latest", root, root / "node_modules" / ".bin" / program)
+    return of_package(f"{package}@latest", root, root / "node_modules" / ".bin" / program)
 
 
-def _of_package(package: str, root: Path, file: Path) -> Path | None:
-    npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(root), package]
+def of_package(package: str, root: Path, file: Path, options: Sequence[str] = ()) -> Path | None:
+    """Return a file of a package, which is installed below `root` now; None if it fails. `options` are those of npm."""
+    npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", *options, "--prefix", str(root), package]
     try:
         if not file.exists():
             root.mkdir(parents=True, exist_ok=True)
@@ -86,13 +87,14 @@ def _of_package(package: str, root: Path, file: Path) -> Path | None:
     return file if file.exists() else None
 
 
-def _install(python: Path, packages: Sequence[str]) -> bool:
+def install(python: Path, packages: Sequence[str], base: str = sys.executable) -> bool:
+    """Make the environment of `python` with the packages, by the Python `base`; return whether it could be made."""
     root = python.parent.parent
     try:
-        subprocess.run([sys.executable, "-m", "venv", root], check=True, capture_output=True, timeout=INSTALL_S)
+        subprocess.run([base, "-m", "venv", root], check=True, capture_output=True, timeout=INSTALL_S)
         pip = [str(python), "-m", "pip", "install", "--quiet", *packages]
         subprocess.run(pip, check=True, capture_output=True, timeout=INSTALL_S)
     except (subprocess.SubprocessError, OSError) as error:
-        print(f"the programs to compare with cannot be installed: {error}", file=sys.stderr)
+        print(f"{' '.join(packages)} cannot be installed: {error}", file=sys.stderr)
         return False
     return True
