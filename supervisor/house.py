@@ -39,7 +39,7 @@ from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
 from supervisor.parts import DaemonParts
-from supervisor.phrases.phrase_book import read_book
+from supervisor.phrases.sources import read_sources
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.capacity.capacity import Capacity, Measure
 from supervisor.servers.children import Servers
@@ -249,6 +249,9 @@ async def _make_registry(
     settings, deployed = deployment.value.settings, deployment.value
     kinds = {name: server.config.kind for name, server in deployed.servers.items() if name not in known.off}
     offers = {name: (kinds[name], offer) for name, offer in known.offers.items() if name in kinds}
+    phrases = no_phrases
+    if settings.phrases or settings.phrases_file:
+        phrases = (await beside(partial(read_sources, settings))).said
     registry = Registry(
         offers,
         memory,
@@ -259,7 +262,7 @@ async def _make_registry(
         names=deployed.names,
         rules=lambda server: deployment.value.tool_rules_of(server),
         described=lambda server: deployment.value.described.get(server, ""),
-        phrases=(await beside(read_book)).said if settings.phrases else no_phrases,
+        phrases=phrases,
         pinning=known.approvals.pinning,
         reviewer=table,
         reviewed={name: await table.review(name, offer) for name, (_, offer) in offers.items()},

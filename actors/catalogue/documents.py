@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, Final, Literal
+
+import msgspec
 
 from actors.catalogue.metadata import is_superseded
 from actors.catalogue.names.naming import resource_path, tool_path
@@ -12,7 +14,20 @@ from actors.catalogue.offer import Item, Offer, Prompt, Skill, Tool
 from actors.protocol.wire import json
 from actors.search.document import Document, Kind
 
-Phrases = Callable[[str, Tool], tuple[str, ...]]
+Source = Literal["", "file", "book", "model"]
+"""Where sentences come from: a file of the operator's, the phrase book, a model of the operator's; empty if there are
+none."""
+
+
+class Said(msgspec.Struct, frozen=True, gc=False):
+    """The sentences by which people ask for a tool, all of one source."""
+
+    sentences: tuple[str, ...] = ()
+    source: Source = ""
+
+
+NOTHING_SAID: Final = Said()
+Phrases = Callable[[str, Tool], Said]
 """Returns the sentences by which people ask for a tool of a server, as the server itself declares it."""
 
 MAX_PARAMETERS = 60
@@ -21,9 +36,9 @@ OF_SKILL = "#skill"
 _MAX_NAME = 256
 
 
-def no_phrases(server: str, tool: Tool) -> tuple[str, ...]:
+def no_phrases(server: str, tool: Tool) -> Said:
     """Know no sentence."""
-    return ()
+    return NOTHING_SAID
 
 
 def documents(server: str, offer: Offer, described: str = "", phrases: Phrases = no_phrases) -> list[Document]:
@@ -32,7 +47,13 @@ def documents(server: str, offer: Offer, described: str = "", phrases: Phrases =
     others: tuple[Item, ...] = (*offer.resources, *offer.templates, *offer.prompts, *offer.skills)
     names = frozenset(tool.name for tool in offer.tools)
     tools = [
-        document_of(server, tool, told, deprecated=is_superseded(tool, names), said=phrases(server, tool.own or tool))
+        document_of(
+            server,
+            tool,
+            told,
+            deprecated=is_superseded(tool, names),
+            said=phrases(server, tool.own or tool).sentences,
+        )
         for tool in offer.tools
     ]
     return tools + [document_of(server, item) for item in others]

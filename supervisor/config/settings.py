@@ -37,7 +37,7 @@ _NAMES: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
     ("webhook_origins", _https_origin, "an origin of https", '"https://hooks.internal:8443", without a path'),
 )
 """Settings whose entries have a form: what reads it, what it is, an example."""
-_PATHS = ("data_dir", "tls_certificate", "tls_key")
+_PATHS = ("data_dir", "tls_certificate", "tls_key", "phrases_file")
 """Settings that are paths, from the directory of the file."""
 HEADERS = "trace_headers"
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -158,6 +158,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     phrases: bool = False
     """Search finds tools also by sentences with which people ask for them, as the phrase book has them; see
     `docs/background/search-phrases.md`."""
+    phrases_file: str = ""
+    """A file of your own with such sentences, or a folder with files `*.json`, in the form of the phrase book, before
+    which it goes."""
     tokenizer_timeout_s: Seconds = 30.0
     """Time for loading the tokenizer; after it, token counts are estimates."""
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.diff import MAX_COMPARED_BYTES, MAX_REMEMBERED, Change, compare, merge_renames
-from actors.catalogue.documents import MAX_PARAMETERS, documents, parameters_of
+from actors.catalogue.documents import MAX_PARAMETERS, Said, documents, parameters_of
 from actors.catalogue.lists import validation
 from actors.catalogue.names.naming import resource_path, resource_uri, split_resource
 from actors.catalogue.names.resolution import Resolved, Unknown
@@ -328,7 +328,10 @@ def test_documents_cover_all_that_is_offered() -> None:
 
 
 def test_a_tool_is_asked_for_by_the_sentences_of_what_its_server_declares_whatever_clients_see_of_it() -> None:
-    made = Entry.make("s", "stdio", offer_of({"name": "t"}), phrases=lambda server, tool: (f"{tool.name} of {server}",))
+    def said(server: str, tool: Any) -> Said:
+        return Said((f"{tool.name} of {server}",), "file")
+
+    made = Entry.make("s", "stdio", offer_of({"name": "t"}), phrases=said)
     seen = made.with_rules(ToolRules(rename={"t": "u"}))
     (document,) = documents("s", seen.offer, phrases=seen.phrases)
     assert (document.name, document.said) == ("u", ("t of s",))

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from actors.catalogue.documents import Said
 from actors.catalogue.offer import Tool
 from actors.catalogue.phrases import digest_of, parameter_names
-from actors.search.documents.segment import MAX_SENTENCE_CHARS, MAX_SENTENCES
 from actors.search.language.text import words
 from benchmarks.search import Query
 from supervisor.host.datadir import open_data_dir
-from supervisor.phrases.phrase_book import FOLDER, MAX_FILE_BYTES, MAX_FILES, KnownTool, Page, PhraseBook, read_book
+from supervisor.phrases.phrase_book import (
+    FOLDER,
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    KnownTool,
+    Page,
+    PhraseBook,
+    faults_of,
+    read_book,
+    read_own,
+)
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.supervisor.test_daemon import configuration, running, until_ready
@@ -58,8 +67,8 @@ NOT_IN_IT = frozenset(
     )
 )
 """Servers with which the search is measured as it is for servers that nobody knows."""
-UNWANTED = re.compile(r"://|[<>{}`]|\b(?:ignore|disregard) (?:all|previous)|[^\x20-\x7e\u00a0-\u024f\u2010-\u20ac]")
-"""Addresses, markup, orders to a model, and what cannot be seen."""
+UNWANTED = re.compile(r"[^\x20-\x7e\u00a0-\u024f\u2010-\u20ac]")
+"""Letters of other alphabets: the book is in English."""
 
 FILES = sorted(FOLDER.iterdir())
 
@@ -73,22 +82,14 @@ def test_every_file_of_the_book_is_within_its_bounds_and_of_one_server() -> None
     for path, page in zip(FILES, pages(), strict=True):
         assert path.name == f"{page.server}.json"
         assert path.stat().st_size <= MAX_FILE_BYTES
-        assert page.made
         assert page.package
-        names = Counter(tool.name for tool in page.tools)
-        digests = Counter(tool.digest for tool in page.tools)
-        assert (names.most_common(1)[0][1], digests.most_common(1)[0][1]) == (1, 1), page.server
-        assert all(re.fullmatch("[0-9a-f]{32}", digest) for digest in digests)
+        assert [*faults_of(page)] == [], page.server
 
 
-def test_every_sentence_of_the_book_is_short_plain_text_and_said_once() -> None:
+def test_every_sentence_of_the_book_is_in_english() -> None:
     for page in pages():
         for tool in page.tools:
-            assert 1 <= len(tool.said) <= MAX_SENTENCES
-            assert len(set(tool.said)) == len(tool.said), (page.server, tool.name)
             for sentence in tool.said:
-                assert 1 <= len(sentence) <= MAX_SENTENCE_CHARS
-                assert sentence == sentence.strip()
                 assert not UNWANTED.search(sentence), (page.server, tool.name, sentence)
 
 
@@ -112,9 +113,12 @@ def defined(name: str, description: str, *parameters: str) -> Tool:
     return Tool(name=name, description=description, input_schema=msgspec.Raw(msgspec.json.encode(schema)))
 
 
+def known(tool: Tool, said: tuple[str, ...]) -> KnownTool:
+    return KnownTool(tool.name, digest_of(tool).hex(), tuple(sorted(parameter_names(tool))), said)
+
+
 def page_of(server: str, tool: Tool, *said: str, package: str = "") -> Page:
-    parameters = tuple(sorted(parameter_names(tool)))
-    return Page(server, package, "by hand", (KnownTool(tool.name, digest_of(tool).hex(), parameters, said),))
+    return Page(server=server, package=package, made="by hand", tools=(known(tool, said),))
 
 
 READ = defined("read_rows", "Read rows.", "table", "limit", "offset", "order", "where")
@@ -137,13 +141,14 @@ BOOK = PhraseBook([page_of("warehouse", READ, "show me the stock", package="@acm
 def test_a_tool_has_the_sentences_of_its_definition_or_of_the_same_tool_before(
     server: str, tool: Tool, is_known: bool
 ) -> None:
-    assert BOOK.said(server, tool) == (("show me the stock",) if is_known else ())
+    assert BOOK.said(server, tool) == (Said(("show me the stock",), "book") if is_known else Said())
 
 
 def test_of_two_servers_that_define_a_tool_alike_the_one_that_is_called_alike_counts() -> None:
     for order in (1, -1):
         book = PhraseBook([page_of("lake", READ, "lake rows"), page_of("barn", READ, "barn rows")][::order])
-        assert [book.said(server, READ) for server in ("lake", "my-barn")] == [("lake rows",), ("barn rows",)]
+        said = [book.said(server, READ).sentences for server in ("lake", "my-barn")]
+        assert said == [("lake rows",), ("barn rows",)]
 
 
 def test_a_file_that_cannot_be_read_costs_its_own_sentences_alone(
@@ -153,7 +158,7 @@ def test_a_file_that_cannot_be_read_costs_its_own_sentences_alone(
     (tmp_path / "cut.json").write_text('{"server": "cut", "tools": [')
     (tmp_path / "large.json").write_text(" " * MAX_FILE_BYTES + "{}")
     (tmp_path / "folder.json").mkdir()
-    assert read_book(tmp_path).said("warehouse", READ) == ("show me the stock",)
+    assert read_book(tmp_path).said("warehouse", READ).sentences == ("show me the stock",)
     assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == [
         "cut.json",
         "folder.json",
@@ -161,17 +166,61 @@ def test_a_file_that_cannot_be_read_costs_its_own_sentences_alone(
     ]
 
 
-@pytest.mark.parametrize("phrases", [True, False])
-async def test_a_daemon_finds_a_tool_by_what_people_say_if_it_is_told_to(tmp_path: Path, phrases: bool) -> None:
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_file_of_ones_own_gives_sentences_but_for_those_that_nobodys_may_be(
+    tmp_path: Path, is_folder: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = page_of("warehouse", READ, "show me the stock", "<b>rows</b>", "read\u202eme", "show me the stock")
+    (tmp_path / "mine.json").write_bytes(msgspec.json.encode(page))
+    book = read_own(tmp_path if is_folder else tmp_path / "mine.json")
+    assert book.said("warehouse", READ) == Said(("show me the stock",), "file")
+    assert [record.getMessage() for record in caplog.records] == [
+        "mine.json: read_rows: a sentence is there twice",
+        "mine.json: read_rows: sentence 2 has markup in it",
+        "mine.json: read_rows: sentence 3 has blanks or characters in it that cannot be seen",
+    ]
+
+
+def test_a_file_of_ones_own_that_is_not_there_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert read_own(tmp_path / "none").said("warehouse", READ) == Said()
+    assert "there is no such file" in caplog.text
+
+
+def test_faults_of_a_page_are_named_each_with_its_place() -> None:
+    twice = KnownTool("x\x1b", "0" * 31, (), ())
+    assert [*faults_of(Page(server="", package="", made="", tools=(twice, twice)))] == [
+        'it says nothing of its "server", or how its sentences were "made"',
+        *(
+            "x\\u001b: it is there twice",
+            "x\\u001b: its digest is not 32 digits in hexadecimal",
+            "x\\u001b: it has 0 sentences, not 1 to 8",
+        )
+        * 2,
+    ]
+
+
+@pytest.mark.parametrize("source", ["book", "file", "", "both"])
+async def test_a_daemon_finds_a_tool_by_what_people_say_if_it_is_told_to(tmp_path: Path, source: str) -> None:
     told = {"type": "object", "properties": {"timezone": {"type": "string"}}}
     tools = [{"name": "get_current_time", "description": "Tells the clock.", "inputSchema": told}]
-    config = configuration(tmp_path, {"time": {"command": "x"}}, phrases=phrases)
+    own = KnownTool("get_current_time", "0" * 32, ("timezone",), ("has grandma gone to bed",))
+    page = Page(server="time", package="", made="by hand", tools=(own,))
+    (tmp_path / "own.json").write_bytes(msgspec.json.encode(page))
+    settings: dict[str, Any] = {"phrases": source in ("book", "both")}
+    settings |= {"phrases_file": "own.json"} if source in ("file", "both") else {}
+    config = configuration(tmp_path, {"time": {"command": "x"}}, **settings)
     with open_data_dir(tmp_path / "data", {}) as data:
         async with running(config, data, connect=lambda _: MemoryTransport(FakeServer(tools=tools).serve)) as client:
             await until_ready(client)
-            params = {"name": "discover_mcp_tools", "arguments": {"query": "are they awake in New York"}}
-            asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-            answer: dict[str, Any] = (await client.post("/mcp", json=asked)).json()["result"]
-            found = [row["tool_path"] for row in answer["structuredContent"]["tools"]]
-            assert found == (["time:get_current_time"] if phrases else [])
-            assert "awake" not in json.dumps(answer["structuredContent"]["tools"])
+
+            async def find(query: str) -> list[str]:
+                params = {"name": "discover_mcp_tools", "arguments": {"query": query}}
+                asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                answer: dict[str, Any] = (await client.post("/mcp", json=asked)).json()["result"]
+                assert "grandma" not in json.dumps(answer["structuredContent"]["tools"])
+                assert "awake" not in json.dumps(answer["structuredContent"]["tools"])
+                return [row["tool_path"] for row in answer["structuredContent"]["tools"]]
+
+            found = [await find("are they awake in New York"), await find("grandma gone to bed")]
+            only = ["time:get_current_time"]
+            assert found == {"book": [only, []], "file": [[], only], "both": [[], only], "": [[], []]}[source]

@@ -182,6 +182,7 @@ ONCE = {
     ("house", "max_in_flight"),
     ("house", "rerank"),
     ("house", "phrases"),
+    ("house", "phrases_file"),
     ("house", "tokenizer_timeout_s"),
     ("daemon", "drain_within_s"),
     ("house", "address"),
