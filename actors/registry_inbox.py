@@ -23,6 +23,12 @@ class RulesChanged(msgspec.Struct, frozen=True, kw_only=True):
     server: str
 
 
+class PhrasesChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """There are other sentences by which people ask for tools of these servers."""
+
+    servers: frozenset[str]
+
+
 class LaunchesRecalled(Ask[None], frozen=True):
     """What launches offer, as is known from earlier, with the kind of their transport; answered once it can be seen."""
 

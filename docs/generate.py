@@ -111,6 +111,7 @@ def parts() -> Mapping[str, Mapping[str, str]]:
         "docs/background/security.md": {"admission": admission_list()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/guides/budgets.md": {"memory": settings["memory"]},
+        "docs/background/search-phrases.md": {"describe": settings["describe"]},
         "docs/guides/sandbox.md": {"sandbox": settings["sandbox"]},
         "docs/guides/fleet.md": {"fleet": settings["fleet"]},
         "docs/reference/error-types.md": {"errors": error_list(set(shown_errors()) - set(OF_EVENTS))},

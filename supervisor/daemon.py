@@ -155,6 +155,8 @@ class Daemon:
         parts.start("signs of life", self.systemd.give_signs_of_life)
         parts.start("approvals", partial(house.known.approvals.read_later, registry.address))
         await house.accounts.open(core, house.deployment.value)
+        if house.describing is not None:
+            parts.start("model of sentences", house.describing.run)
         parts.start("logs of servers", house.keeper.run)
         parts.start("capacity", house.capacity.run)
         await core.start(house.router.run)

@@ -26,7 +26,7 @@ from actors.transport.stdio.containment import Containment
 from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
 from supervisor import neural
-from supervisor.config import Configuration
+from supervisor.config import Configuration, Settings
 from supervisor.delivery.events import DaemonEvents
 from supervisor.delivery.known_servers import KnownServers
 from supervisor.delivery.sinks import Sinks
@@ -39,7 +39,9 @@ from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
 from supervisor.parts import DaemonParts
-from supervisor.phrases.sources import read_sources
+from supervisor.phrases.describing import Describing
+from supervisor.phrases.models import model_of
+from supervisor.phrases.sources import Sources, read_sources
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.capacity.capacity import Capacity, Measure
 from supervisor.servers.children import Servers
@@ -129,6 +131,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     capacity: Capacity
     figures: Measure
     directory: Directory[ServerMessage]
+    describing: Describing | None = None
     fleet: FleetNode | None = None
 
 
@@ -154,7 +157,8 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         fleet = await make_node(ground.engine, deployment, data, ground.room, store, core)
     elif store.ready.is_set():
         await store.leave_fleet()
-    registry = await _make_registry(ground, deployment, known, memory_of(fleet, known.memory), table)
+    sources = await _read_sources(settings, store)
+    registry = await _make_registry(ground, deployment, known, memory_of(fleet, known.memory), table, sources)
     reach = _Reach(ground)
     connect = ground.connect or reach
     servers = Servers(
@@ -225,6 +229,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         capacity=capacity,
         figures=figures,
         directory=directory,
+        describing=_make_describing(ground, deployment, registry, sources),
         fleet=fleet,
     )
     house.reload.directory = directory
@@ -243,15 +248,17 @@ async def _recall(
 
 
 async def _make_registry(
-    ground: Ground, deployment: Latest[Deployment], known: Recollection, memory: Memory, table: PluginTable
+    ground: Ground,
+    deployment: Latest[Deployment],
+    known: Recollection,
+    memory: Memory,
+    table: PluginTable,
+    sources: Sources | None,
 ) -> Registry:
     """Return the registry, which knows what is known of servers that are configured and on."""
     settings, deployed = deployment.value.settings, deployment.value
     kinds = {name: server.config.kind for name, server in deployed.servers.items() if name not in known.off}
     offers = {name: (kinds[name], offer) for name, offer in known.offers.items() if name in kinds}
-    phrases = no_phrases
-    if settings.phrases or settings.phrases_file:
-        phrases = (await beside(partial(read_sources, settings))).said
     registry = Registry(
         offers,
         memory,
@@ -262,13 +269,43 @@ async def _make_registry(
         names=deployed.names,
         rules=lambda server: deployment.value.tool_rules_of(server),
         described=lambda server: deployment.value.described.get(server, ""),
-        phrases=phrases,
+        phrases=no_phrases if sources is None else sources.said,
         pinning=known.approvals.pinning,
         reviewer=table,
         reviewed={name: await table.review(name, offer) for name, (_, offer) in offers.items()},
     )
     table.feed = registry.feed
     return registry
+
+
+async def _read_sources(settings: Settings, store: Store) -> Sources | None:
+    """Return what knows sentences by which people ask for tools; None where none are wanted."""
+    if not (settings.phrases or settings.phrases_file or settings.describe.is_on):
+        return None
+    sources = await beside(partial(read_sources, settings))
+    if settings.describe.is_on and (saved := await store.load_phrases()) is not None:
+        sources.recall(saved)
+    return sources
+
+
+def _make_describing(
+    ground: Ground, deployment: Latest[Deployment], registry: Registry, sources: Sources | None
+) -> Describing | None:
+    """Return what has a model asked for sentences, where the configuration names one."""
+    settings = ground.configuration.settings.describe
+    if sources is None or not settings.is_on:
+        return None
+    return Describing(
+        settings,
+        model_of(settings, ground.configuration.environ, ground.containment),
+        sources,
+        ground.store,
+        registry.catalogue,
+        registry.address.tell,
+        hide_for=lambda server: deployment.value.mask(server),
+        clock=ground.clock,
+        conditions=ground.conditions,
+    )
 
 
 def _make_events(

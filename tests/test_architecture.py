@@ -139,6 +139,7 @@ PURE = (
     "supervisor.commands.diagnosis.facts",
     "supervisor.config.*",
     "supervisor.metatools.*",
+    "supervisor.phrases.asking",
     "supervisor.phrases.sentences",
     "supervisor.plugins.answers",
     "supervisor.plugins.contract",

@@ -35,12 +35,12 @@ from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from actors.registry.reviews import NO_REVIEWER, LaunchesReviewed, OfferReviewed, ReviewAgain, Reviewer, Reviews
 from actors.registry.sharing import Variants, with_newest_counts
 from actors.registry.vectors import Embedding
-from actors.registry_inbox import AwaitShown, LaunchesRecalled, NamesChanged, RulesChanged
+from actors.registry_inbox import AwaitShown, LaunchesRecalled, NamesChanged, PhrasesChanged, RulesChanged
 from actors.search.documents.index import Index
 
 Fact = ServerListed | ServerChanged | InstanceChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
 Work = Indexed | Counted | Uncountable | OfferReviewed | LaunchesReviewed | ReviewAgain
-Message = Fact | Work | LaunchesRecalled | PinsRead | AwaitShown | ApproveTools
+Message = Fact | Work | PhrasesChanged | LaunchesRecalled | PinsRead | AwaitShown | ApproveTools
 
 
 class Registry(Actor[Message]):
@@ -134,6 +134,8 @@ class Registry(Actor[Message]):
                 reply.answer(None)
             case RulesChanged(server=server):
                 self._judge_again(launches_of(server, self._entries))
+            case PhrasesChanged(servers=servers):
+                self._index_again(servers)
             case PinsRead():
                 self._judge_again([*self._entries])
             case ApproveTools() if reply is not None:
@@ -275,6 +277,14 @@ class Registry(Actor[Message]):
                 fresh = judged.get(id(entry)) or entry.with_rules(rules, standing, described)
                 self._entries[launch] = judged[id(entry)] = fresh
         self._mark(*(launch for launch, entry in before.items() if self._entries[launch] is not entry))
+
+    def _index_again(self, servers: Iterable[str]) -> None:
+        """Have what all share of these servers indexed again, though nothing that anybody sees of it has changed."""
+        there = [server for server in servers if server in self._entries]
+        for server in there:
+            entry = self._entries[server]
+            self._entries[server] = replace(entry, offer=replace(entry.offer))  # the indexer goes by the object
+        self._mark(*there)
 
     def _approve(self, message: ApproveTools) -> bool:
         own = self.offer(message.server)

@@ -27,7 +27,7 @@ from supervisor.config.syntax.values import keys_of
 
 _OF_LOCAL = frozenset({"command", "args", "cwd", "sandbox", "env"})
 _OF_REMOTE = frozenset({"url", "headers", "oauth"})
-_GROUPS = frozenset({"env", "fleet", "headers", "memory", "oauth", "profiles", "sandbox", "tools"})
+_GROUPS = frozenset({"describe", "env", "fleet", "headers", "memory", "oauth", "profiles", "sandbox", "tools"})
 """Keys that hold values by names, each of which has an origin of its own."""
 _SECRET_GROUPS = frozenset({"trace_headers"})
 """The same, where every value is for a service outside and may be a secret of any form."""
@@ -151,6 +151,8 @@ def explain_daemon(
     own["plugins"] = tuple(settings.plugins)  # options may be as secret as they like
     own["memory"] = msgspec.structs.asdict(settings.memory)
     own["fleet"] = msgspec.structs.asdict(settings.fleet) | {"keys": (HIDDEN,) * len(settings.fleet.keys)}
+    own["describe"] = msgspec.structs.asdict(settings.describe)
+    own["describe"] |= {"key": HIDDEN if settings.describe.key else ""}
     own["identity"] = shown_identity(settings.identity)
     own["event_sinks"] = [f"{sink.name} ({sink.type})" for sink in settings.event_sinks]
     values = [value for key in keys_of(Settings) for value in view.of(key, own[key])]

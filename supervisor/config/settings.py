@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.identity import IDENTITY, ISSUERS, SECRET, read_identity
 from supervisor.config.profiles import read_profiles
+from supervisor.config.sections.describe import DESCRIBE, read_describe
 from supervisor.config.sections.event_sinks import EVENT_SINKS, read_event_sinks
 from supervisor.config.sections.fleet import FLEET, read_fleet
 from supervisor.config.sections.memory import MEMORY, read_memory
@@ -82,6 +83,9 @@ def read_settings(
         own.get(IDENTITY, {}), lambda text: expand(text, environ), partial(_of_settings, findings)
     )
     own[FLEET] = read_fleet(own.get(FLEET, {}), lambda text: expand(text, environ), partial(_of_settings, findings))
+    own[DESCRIBE] = read_describe(
+        own.get(DESCRIBE, {}), lambda text: expand(text, environ), partial(_of_settings, findings)
+    )
     own[MEMORY] = read_memory(own.get(MEMORY, {}), partial(_of_settings, findings))
     own[PLUGINS] = read_plugins(
         own.get(PLUGINS, {}), options_of, lambda text: expand(text, environ), partial(_of_settings, findings)
@@ -114,11 +118,11 @@ def read_settings(
     own[HEADERS] = _read_headers(own.get(HEADERS, {}), environ, findings)
     env = read_env(own, environ, findings)
     own["env"] = env.values
-    for group in (MEMORY, FLEET):  # what is not written in it is the default, not of its line
+    for group in (MEMORY, FLEET, DESCRIBE):  # what is not written in it is the default, not of its line
         origins.pop(group, None)
     findings.origins.update({("", (key,)): origin for key, origin in origins.items()})
     findings.origins.update({("", ("env", name)): origin for name, origin in env.origins.items()})
-    for group in ("profiles", PLUGINS, MEMORY, FLEET):
+    for group in ("profiles", PLUGINS, MEMORY, FLEET, DESCRIBE):
         for name in own[group]:
             findings.origins["", (group, name)] = findings.origin(("supervisor", group, name))
     settings: Settings = build(Settings, own)

@@ -18,6 +18,7 @@ from actors.catalogue.metadata import Safety
 from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.trust import Trust
 from actors.transport.redaction import Confidential
+from supervisor.config.sections.describe import DescribeSettings
 from supervisor.config.sections.event_sinks import MAX_SINKS, EventSink
 from supervisor.config.sections.fleet import FleetSettings
 from supervisor.config.sections.memory import MemorySettings
@@ -159,8 +160,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Search finds tools also by sentences with which people ask for them, as the phrase book has them; see
     `docs/background/search-phrases.md`."""
     phrases_file: str = ""
-    """A file of your own with such sentences, or a folder with files `*.json`, in the form of the phrase book, before
-    which it goes."""
+    """A file with sentences of your own, or a folder of such, which go before the book."""
+    describe: DescribeSettings = DescribeSettings()
+    """A model that writes such sentences; see `docs/background/search-phrases.md`."""
     tokenizer_timeout_s: Seconds = 30.0
     """Time for loading the tokenizer; after it, token counts are estimates."""
 

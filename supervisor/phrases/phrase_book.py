@@ -48,6 +48,12 @@ class KnownTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fals
     parameters: tuple[str, ...]
     said: tuple[str, ...]
 
+    @classmethod
+    def of(cls, tool: Tool, sentences: tuple[str, ...]) -> KnownTool:
+        """Return a row for a tool as its server declares it."""
+        parameters = tuple(sorted(parameter_names(tool)))
+        return cls(name=tool.name, digest=digest_of(tool).hex(), parameters=parameters, said=sentences)
+
 
 class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the book has of one server. `made` says how its sentences came to be; `package` may be empty."""

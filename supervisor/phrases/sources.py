@@ -1,17 +1,38 @@
 """Where the sentences come from by which people ask for tools.
 
-Of a tool all are of one source, the first that has some: a file of the operator's, then the phrase book.
+Of a tool all are of one source, the first that has some: a file of the operator's, the phrase book, and what is kept of
+a model of the operator's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
+
+import msgspec
 
 from actors.catalogue.documents import NOTHING_SAID, Said
 from actors.catalogue.offer import Tool
+from actors.catalogue.phrases import digest_of
+from actors.protocol.wire import json
 from supervisor.config import Settings
 from supervisor.phrases.phrase_book import PhraseBook, read_book, read_own
+from supervisor.store.records import MAX_PHRASES
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """What a model said of a definition when it was asked: nothing usable, or sentences. `model` is what it is called.
+
+    `asked_at`: when, in unix seconds.
+    """
+
+    sentences: tuple[str, ...]
+    model: str
+    asked_at: float
+
+
+_KEPT: Final = msgspec.json.Decoder(Kept)
 
 
 class Sources:
@@ -19,13 +40,44 @@ class Sources:
 
     def __init__(self, books: Sequence[PhraseBook] = ()) -> None:
         self._books = tuple(books)
+        self._kept: dict[bytes, Kept] = {}
+        self.is_recalled = False
+        """Whether what earlier runs kept is known."""
 
     def said(self, server: str, tool: Tool) -> Said:
         """Return the sentences by which people ask for a tool, as its server declares it."""
+        if (said := self.said_in_books(server, tool)).sentences or not self._kept:
+            return said
+        kept = self._kept.get(digest_of(tool))
+        return Said(kept.sentences, "model") if kept is not None and kept.sentences else NOTHING_SAID
+
+    def said_in_books(self, server: str, tool: Tool) -> Said:
+        """Return those that no model has to be asked for."""
         for book in self._books:
             if (said := book.said(server, tool)).sentences:
                 return said
         return NOTHING_SAID
+
+    def kept(self, digest: bytes) -> Kept | None:
+        """Return what a model said of a definition; None if it was not asked."""
+        return self._kept.get(digest)
+
+    def keep(self, answers: Mapping[bytes, Kept]) -> dict[bytes, bytes]:
+        """Take what a model said, by the digests of definitions, and return it as it is kept on the disk."""
+        self._kept.update(answers)
+        while len(self._kept) > MAX_PHRASES:
+            del self._kept[next(iter(self._kept))]
+        return {digest: msgspec.json.encode(kept) for digest, kept in answers.items()}
+
+    def recall(self, saved: Mapping[bytes, bytes]) -> None:
+        """Take what was kept by earlier runs. What cannot be read is asked for again."""
+        read = {digest: json.read_or(_KEPT, payload, None) for digest, payload in saved.items()}
+        self._kept = {digest: kept for digest, kept in read.items() if kept is not None} | self._kept
+        self.is_recalled = True
+
+    def asked(self) -> Iterable[float]:
+        """Return when a model was asked, in unix seconds, once for each definition of which that is known."""
+        return (kept.asked_at for kept in self._kept.values())
 
 
 def read_sources(settings: Settings) -> Sources:

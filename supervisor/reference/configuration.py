@@ -23,6 +23,7 @@ from actors.transport.stdio.command import INHERITED
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.sandbox import SandboxConfig
+from supervisor.config.sections.describe import DescribeSettings
 from supervisor.config.sections.event_sinks import EventSink
 from supervisor.config.sections.fleet import FleetSettings
 from supervisor.config.sections.memory import MemorySettings
@@ -131,6 +132,7 @@ def blocks() -> dict[str, str]:
         "profiles": _settings(ViewProfile),
         "sink": _settings(EventSink),
         "memory": _settings(MemorySettings),
+        "describe": _settings(DescribeSettings),
         "fleet": _settings(FleetSettings),
         "inherited": paragraph(", ".join(f"`{name}`" for name in INHERITED) + "."),
         "environment": "\n".join(_variables()),
@@ -172,6 +174,8 @@ def schema() -> dict[str, Any]:
     settings["properties"]["plugins"] |= {"additionalProperties": {"type": "object"}}
     settings["properties"]["fleet"] = _members(FleetSettings) | {"description": descriptions(Settings)["fleet"]}
     settings["properties"]["memory"] = _members(MemorySettings) | {"description": descriptions(Settings)["memory"]}
+    settings["properties"]["describe"] = _members(DescribeSettings)
+    settings["properties"]["describe"] |= {"description": descriptions(Settings)["describe"]}
     settings["properties"]["event_sinks"] |= {"items": _members(EventSink)}
     server["properties"]["oauth"] = {**_members(OAuthConfig), "additionalProperties": True}
     sandbox = server["properties"]["sandbox"]

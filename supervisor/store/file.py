@@ -23,7 +23,7 @@ from supervisor.store.audit_table import AUDIT_SCHEMA
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 MAX_DAMAGED_COPIES = 3
 """Of damaged files so many are kept, the newest: damage must not fill the disk."""
 CHECK_S = 1.5
@@ -51,6 +51,8 @@ _SCHEMA = (
     " WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL)",
     "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
+    "CREATE TABLE IF NOT EXISTS phrases (digest BLOB PRIMARY KEY, payload BLOB NOT NULL, used_at REAL NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS phrases_use ON phrases (used_at)",
     "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL,"
     " team TEXT NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL,"
     " used_at REAL, server TEXT NOT NULL) WITHOUT ROWID",

@@ -26,6 +26,8 @@ LAUNCH_KEPT_S = 30 * DAY_S
 """What is known of a launch that not all share is kept for so long after it was read last."""
 MAX_VECTORS = 50_000
 """Of texts of the search that are kept, 0.5 kB each; those not used for the longest time are dropped."""
+MAX_PHRASES = 20_000
+"""Definitions of which is kept what a model said, 0.4 kB each; those not used for the longest time are dropped."""
 
 
 MAX_REPLACED = 10

@@ -28,6 +28,7 @@ from supervisor.store.records import (
     ALL_UNTIL,
     ERA_TTL_S,
     LAUNCH_KEPT_S,
+    MAX_PHRASES,
     MAX_REPLACED,
     MAX_REPLACED_BYTES,
     MAX_VECTORS,
@@ -43,6 +44,9 @@ MAX_BATCHES: Final = 4096
 """Batches of calls that wait for the disk, at most; the oldest give way."""
 _FORGET_VECTORS = (
     "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
+)
+_FORGET_PHRASES = (
+    "DELETE FROM phrases WHERE digest IN (SELECT digest FROM phrases ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
 )
 _REPLACE = (
     "INSERT INTO definitions SELECT ?, ?,"
@@ -323,6 +327,26 @@ class Store(EventTable, OccurrenceTable, WebhookTable):
         if not self.ready.is_set():
             return {}
         return await self._read(self._database.load_vectors, digests, self._clock()) or {}
+
+    def save_phrases(self, phrases: Mapping[bytes, bytes]) -> None:
+        """Keep what a model said of definitions, by their digests; the first stands for a batch."""
+        insert, now = "INSERT OR REPLACE INTO phrases VALUES (?, ?, ?)", self._clock()
+        saved = [(insert, (digest, payload, now)) for digest, payload in phrases.items()]
+        self._put(("phrases", next(iter(phrases), b"").hex()), *saved, (_FORGET_PHRASES, (MAX_PHRASES,)))
+
+    def use_phrases(self, digests: Sequence[bytes]) -> None:
+        """Note that what is kept of these definitions is used; the first stands for all."""
+        now = self._clock()
+        used = [("UPDATE phrases SET used_at = ? WHERE digest = ?", (now, digest)) for digest in digests]
+        self._put(("phrases used", next(iter(digests), b"").hex()), *used)
+
+    async def load_phrases(self) -> dict[bytes, bytes] | None:
+        """Return what is kept; None if that cannot be read now. A checkpoint."""
+        if not self.ready.is_set():
+            return None
+        query = "SELECT digest, payload FROM phrases"
+        rows = await self._read(self._database.load, tuple[bytes, bytes], query)
+        return None if rows is None else dict(rows)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from actors.catalogue.documents import Said
 from actors.catalogue.names.resolution import Resolved, ServerNames
 from actors.catalogue.offer import Offer, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry, segment_of
@@ -27,7 +28,7 @@ from actors.registry.actor import Indexed, Registry
 from actors.registry.counting import UNCOUNTED, Counted
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
-from actors.registry_inbox import RulesChanged
+from actors.registry_inbox import PhrasesChanged, RulesChanged
 from actors.search.document import KINDS, TOOLS
 from actors.search.documents.embedding import Embedder, levels
 from actors.search.documents.index import Index
@@ -105,6 +106,7 @@ class Rig:
         rules: dict[str, ToolRules] | None = None,
     ) -> None:
         self.rules = rules or {}
+        self.said: tuple[str, ...] = ()
         self.now_s = 1.0
         self.kept = Kept()
         self.count = Counting()
@@ -118,6 +120,7 @@ class Rig:
             embedding=Embedding(load_embedder, self.vectors),
             conditions=self.conditions,
             rules=lambda server: self.rules.get(server, NO_RULES),
+            phrases=lambda server, tool: Said(self.said, "model" if self.said else ""),
         )
         self.revisions: list[int] = []
         self.whole = True
@@ -589,6 +592,21 @@ async def test_other_rules_show_the_same_offer_otherwise_and_count_what_is_new()
         await rig.tell(RulesChanged(server="s"))
         catalogue = await rig.until(lambda seen: "a" in seen.entries["s"].tools)
         assert shown(catalogue) == {"a", "b"}
+
+
+async def test_other_sentences_have_a_server_indexed_again_and_nobody_sees_another_one() -> None:
+    async with running(s=offering("a"), t=offering("b")) as rig:
+        before = await rig.until(lambda seen: seen.indexed and seen.entries["s"].offer.tokens_exact)
+        others = {segment.server: segment for segment in before.index.segments}
+        events, writes, counted = [*rig.events], rig.kept.writes, rig.count.calls
+        rig.said = ("who feeds the cat",)
+        await rig.tell(PhrasesChanged(servers=frozenset({"s", "unknown"})))
+        after = await rig.until(lambda seen: seen.index is not before.index)
+        assert [hit.document.server for hit in find(after.index, "who feeds the cat").hits] == ["s"]
+        assert {segment.server: segment for segment in after.index.segments}["t"] is others["t"]
+        assert after.revision == before.revision
+        await wait_all_tasks_blocked()
+        assert ([*rig.events], rig.kept.writes, rig.count.calls) == (events, writes, counted)
 
 
 async def test_a_server_that_is_not_available_stays_so_under_other_rules() -> None:

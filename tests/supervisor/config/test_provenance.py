@@ -150,7 +150,9 @@ def test_the_daemon_is_explained_likewise() -> None:
     assert shown["env.API_KEY"] == ("***", "mcp.json:5")
     assert shown["data_dir"] == ("/state/mcpvisor", "follows from the environment")
     assert shown["drain_s"] == (5.0, "default")
-    assert keys_of(Settings).keys() - {"env", "fleet", "memory", "profiles", "trace_headers"} <= values.keys()
+    assert (
+        keys_of(Settings).keys() - {"describe", "env", "fleet", "memory", "profiles", "trace_headers"} <= values.keys()
+    )
     own = configuration({"supervisor": {"data_dir": "~/d"}})
     (data_dir,) = (each for each in explain_daemon(own, DATA, ENVIRON) if each.key == "data_dir")
     assert (data_dir.value, data_dir.words("f", of_daemon=True)) == ("/home/me/d", "f:3, with ${HOME}")

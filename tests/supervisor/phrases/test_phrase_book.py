@@ -12,7 +12,6 @@ import pytest
 
 from actors.catalogue.documents import Said
 from actors.catalogue.offer import Tool
-from actors.catalogue.phrases import digest_of, parameter_names
 from actors.search.language.text import words
 from benchmarks.search import Query
 from supervisor.host.datadir import open_data_dir
@@ -113,12 +112,8 @@ def defined(name: str, description: str, *parameters: str) -> Tool:
     return Tool(name=name, description=description, input_schema=msgspec.Raw(msgspec.json.encode(schema)))
 
 
-def known(tool: Tool, said: tuple[str, ...]) -> KnownTool:
-    return KnownTool(tool.name, digest_of(tool).hex(), tuple(sorted(parameter_names(tool))), said)
-
-
 def page_of(server: str, tool: Tool, *said: str, package: str = "") -> Page:
-    return Page(server=server, package=package, made="by hand", tools=(known(tool, said),))
+    return Page(server=server, package=package, made="by hand", tools=(KnownTool.of(tool, said),))
 
 
 READ = defined("read_rows", "Read rows.", "table", "limit", "offset", "order", "where")

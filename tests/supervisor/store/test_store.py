@@ -599,6 +599,30 @@ async def test_vectors_of_another_shape_than_ours_are_not_read(path: Path) -> No
         assert store.state == "ok"
 
 
+async def test_phrases_are_kept_by_digest_and_those_used_longest_ago_are_dropped(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.store.tables.MAX_PHRASES", 2)
+    now = [NOW]
+    async with open_store(path, clock=lambda: now[0]) as store:
+        assert await store.load_phrases() == {}
+        store.save_phrases({b"a": b"1", b"b": b"2"})
+        now[0] += 60
+        store.use_phrases([b"a"])
+        assert await store.load_phrases() == {b"a": b"1", b"b": b"2"}
+        now[0] += 60
+        store.save_phrases({b"c": b"3"})
+        assert await store.load_phrases() == {b"a": b"1", b"c": b"3"}
+    async with open_store(path) as store:
+        assert await store.load_phrases() == {b"a": b"1", b"c": b"3"}
+
+
+async def test_a_store_that_cannot_be_opened_does_not_know_which_phrases_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "store.sqlite3").mkdir()
+    async with open_store(tmp_path / "store.sqlite3", close_s=0.01) as store:
+        assert await store.load_phrases() is None
+
+
 async def test_a_store_that_cannot_be_opened_has_no_vectors(tmp_path: Path) -> None:
     (tmp_path / "store.sqlite3").mkdir()
     async with open_store(tmp_path / "store.sqlite3", close_s=0.01) as store:

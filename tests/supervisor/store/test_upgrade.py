@@ -17,6 +17,7 @@ from actors.principal import LOCAL
 from supervisor.identity.audit import AuditQuery
 from supervisor.identity.given import Given
 from supervisor.oauth.kept import Vault
+from supervisor.phrases.sources import Sources
 from supervisor.service.events.terms import Terms
 from supervisor.store import ToolUsage, open_store
 from supervisor.store.file import SCHEMA_VERSION
@@ -114,6 +115,9 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         sealing = Sealing((data / "webhooks.key").read_bytes())
         terms = [sealing.open(row.sealed, (row.id,), Terms) for row in await store.load_webhooks(WRITTEN_AT) or ()]
         assert [each.name for each in terms if each is not None] == (["notes:added"] if schema >= 14 else [])
+        sources = Sources()
+        sources.recall(await store.load_phrases() or {})
+        assert [*sources.asked()] == ([1795600000.0] if schema >= 15 else [])
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 

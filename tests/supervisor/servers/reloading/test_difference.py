@@ -183,6 +183,7 @@ ONCE = {
     ("house", "rerank"),
     ("house", "phrases"),
     ("house", "phrases_file"),
+    ("house", "describe"),
     ("house", "tokenizer_timeout_s"),
     ("daemon", "drain_within_s"),
     ("house", "address"),

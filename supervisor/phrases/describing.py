@@ -1,0 +1,253 @@
+"""Asks a model of the operator's for sentences, in the background, for tools that have none of a file or the book.
+
+- Each definition is asked for once, also over restarts: what was said of it is kept by its digest. Where nothing usable
+  was said, that is kept, too, for a week or until another model is configured.
+- A definition that is suspicious by its own words is not shown to the model.
+- Within 24 hours so many definitions are asked for, and no more: what is kept says how many were.
+- A model that does not answer is left alone for a while, each time longer, and others wait in its place meanwhile.
+- A server is indexed again when all its tools were asked for. Nothing waits for any of this.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final, Protocol
+
+import msgspec
+import trio
+
+from actors.catalogue.offer import Tool
+from actors.catalogue.phrases import digest_of
+from actors.catalogue.snapshot import Catalogue
+from actors.kit import Conditions, Latest
+from actors.registry_inbox import PhrasesChanged
+from supervisor.config.sections.describe import DescribeSettings
+from supervisor.host.loop.workbench import beside
+from supervisor.phrases.asking import Model, NoAnswer, messages_of, sentences_of
+from supervisor.phrases.sources import Kept, Sources
+
+WHAT: Final = "model of `describe`"
+DAY_S: Final = 86_400.0
+ASKED_AGAIN_S: Final = 7 * DAY_S
+"""After this time a definition is asked for again of which nothing usable was said."""
+SHORTEST_PAUSE_S: Final = 1.0
+FIRST_PAUSE_S: Final = 5.0
+LONGEST_PAUSE_S: Final = 3600.0
+READ_AGAIN_S: Final = 10.0
+CLOSE_S: Final = 1.0
+Waiting = dict[bytes, Tool]
+"""Tools as their server declares them, by the digests of their definitions."""
+
+
+class PhraseStore(Protocol):
+    """Where it is kept what a model said. Nothing fails."""
+
+    @property
+    def ready(self) -> trio.Event: ...
+
+    async def load_phrases(self) -> Mapping[bytes, bytes] | None: ...
+
+    def save_phrases(self, phrases: Mapping[bytes, bytes]) -> None: ...
+
+    def use_phrases(self, digests: Sequence[bytes]) -> None: ...
+
+
+class DescribingStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How it goes on. `waiting`: definitions that are still to be asked for; `asked`: those of the last 24 hours."""
+
+    model: str
+    waiting: int
+    asked: int
+    tools_per_day: int
+    failures: int
+    last_failure: str
+
+
+class Describing:
+    """For one task. `tell` reaches the registry, `hide_for` gives what takes the secrets of a server out of a text.
+
+    `clock` gives unix seconds.
+    """
+
+    def __init__(
+        self,
+        settings: DescribeSettings,
+        model: Model,
+        sources: Sources,
+        store: PhraseStore,
+        catalogue: Latest[Catalogue],
+        tell: Callable[[PhrasesChanged], Awaitable[None]],
+        *,
+        hide_for: Callable[[str], Callable[[str], str]],
+        clock: Callable[[], float],
+        conditions: Conditions,
+    ) -> None:
+        self._settings = settings
+        self._model = model
+        self._sources = sources
+        self._store = store
+        self._catalogue = catalogue
+        self._tell = tell
+        self._hide_for = hide_for
+        self._clock = clock
+        self._conditions = conditions
+        self._looked: dict[str, Sequence[Tool]] = {}
+        self._waiting: dict[str, Waiting] = {}
+        self._fresh: set[str] = set()
+        self._asked: deque[float] = deque(maxlen=settings.tools_per_day)
+        self._failures = self._in_a_row = 0
+        self._last_failure = ""
+        self._not_before = 0.0
+
+    def status(self) -> DescribingStatus:
+        return DescribingStatus(
+            model=self._settings.called,
+            waiting=sum(map(len, self._waiting.values())),
+            asked=sum(1 for _ in self._asked_today()),
+            tools_per_day=self._settings.tools_per_day,
+            failures=self._failures,
+            last_failure=self._last_failure,
+        )
+
+    async def run(self) -> None:
+        """Ask whenever there is something to ask for, for ever."""
+        was_late = not self._sources.is_recalled
+        await self._recall()
+        self._asked.extend(sorted(self._sources.asked())[-self._settings.tools_per_day :])
+        try:
+            while True:
+                version = self._catalogue.version
+                await self._look(self._catalogue.value, tells=was_late)
+                was_late = False
+                if not self._waiting:
+                    await self._publish()
+                    await self._catalogue.wait_newer(version)
+                elif (pause := self._pause_s()) > 0:
+                    await self._publish()
+                    await trio.sleep(pause)
+                else:
+                    await self._ask(next(iter(self._waiting)))
+        finally:
+            with trio.move_on_after(CLOSE_S, shield=True):
+                await self._model.close()
+
+    async def _recall(self) -> None:
+        while not self._sources.is_recalled:
+            await self._store.ready.wait()
+            saved = await self._store.load_phrases()
+            if saved is None:
+                await trio.sleep(READ_AGAIN_S)
+            else:
+                self._sources.recall(saved)
+
+    async def _look(self, catalogue: Catalogue, *, tells: bool) -> None:
+        """See which tools are to be asked for, of servers that offer others than before."""
+        for server in self._looked.keys() - catalogue.entries.keys():
+            del self._looked[server]
+            self._waiting.pop(server, None)
+        for server, entry in catalogue.entries.items():
+            tools = entry.offer.tools
+            if self._looked.get(server) is tools:
+                continue
+            waiting, used = await beside(partial(self._divide, server, tools, self._clock()))
+            self._looked[server] = tools
+            self._waiting.pop(server, None)
+            if waiting:
+                self._waiting[server] = waiting
+            if used:
+                self._store.use_phrases(used)
+            if used and tells:
+                self._fresh.add(server)
+
+    def _divide(self, server: str, tools: Sequence[Tool], now: float) -> tuple[Waiting, list[bytes]]:
+        """Return the tools that are to be asked for, and the digests of those that were. Runs in a worker thread."""
+        waiting: Waiting = {}
+        used: list[bytes] = []
+        for tool in tools:
+            own = tool.own or tool
+            if own.alarms or self._sources.said_in_books(server, own).sentences:
+                continue
+            digest = digest_of(own)
+            if self._is_wanted(digest, now):
+                waiting[digest] = own
+            else:
+                used.append(digest)
+        return waiting, used
+
+    def _is_wanted(self, digest: bytes, now: float) -> bool:
+        kept = self._sources.kept(digest)
+        if kept is None:
+            return True
+        is_old = abs(now - kept.asked_at) >= ASKED_AGAIN_S
+        return not kept.sentences and (is_old or kept.model != self._settings.called)
+
+    def _asked_today(self) -> Iterator[float]:
+        """Yield when definitions were asked for, the first one first; a date in the future is of a wrong clock."""
+        now = self._clock()
+        return (at for at in self._asked if abs(now - at) < DAY_S)
+
+    def _room(self) -> int:
+        """Return for how many definitions it may be asked today."""
+        return self._settings.tools_per_day - sum(1 for _ in self._asked_today())
+
+    def _pause_s(self) -> float:
+        """Return for how long nobody is to be asked; 0 if somebody may be now."""
+        pause = self._not_before - trio.current_time()
+        if self._room() <= 0:
+            pause = max(pause, next(self._asked_today()) + DAY_S - self._clock(), SHORTEST_PAUSE_S)
+        return min(max(pause, SHORTEST_PAUSE_S), LONGEST_PAUSE_S) if pause > 0 else 0.0
+
+    async def _ask(self, server: str) -> None:
+        """Ask for the next tools of a server."""
+        now = self._clock()
+        waiting = {digest: tool for digest, tool in self._waiting[server].items() if self._is_wanted(digest, now)}
+        if len(waiting) < len(self._waiting[server]):  # another server has the same ones
+            self._fresh.add(server)
+        batch = dict(islice(waiting.items(), min(self._settings.batch, self._room())))
+        tools = [*batch.values()]
+        if tools:
+            self._asked.extend([now] * len(tools))
+            question = messages_of(tools, secrets.token_hex(8), self._hide_for(server))
+            try:
+                answer = await self._model.ask(question)
+            except NoAnswer as error:
+                self._fail(server, waiting, batch, str(error))
+                return
+            self._keep(server, batch, await beside(partial(sentences_of, answer, tools)))
+        left = {digest: tool for digest, tool in waiting.items() if digest not in batch}
+        del self._waiting[server]
+        if left:
+            self._waiting = {server: left, **self._waiting}
+        else:
+            await self._publish()
+
+    def _keep(self, server: str, batch: Waiting, said: Mapping[int, tuple[str, ...]]) -> None:
+        now, called = self._clock(), self._settings.called
+        kept = {digest: Kept(said.get(at, ()), called, now) for at, digest in enumerate(batch)}
+        self._store.save_phrases(self._sources.keep(kept))
+        self._in_a_row = 0
+        self._conditions.end(WHAT)
+        if said:
+            self._fresh.add(server)
+
+    def _fail(self, server: str, waiting: Waiting, batch: Waiting, why: str) -> None:
+        """Leave the model alone for a while, and ask for other tools first then."""
+        self._failures += 1
+        self._in_a_row += 1
+        self._last_failure = why
+        pause = min(FIRST_PAUSE_S * 2.0 ** min(self._in_a_row - 1, 20), LONGEST_PAUSE_S)
+        self._not_before = trio.current_time() + pause
+        self._conditions.begin(WHAT, why)
+        others = {digest: tool for digest, tool in waiting.items() if digest not in batch}
+        del self._waiting[server]
+        self._waiting[server] = {**others, **batch}
+
+    async def _publish(self) -> None:
+        """Have servers indexed again of whose tools there are new sentences."""
+        if self._fresh:
+            servers, self._fresh = frozenset(self._fresh), set()
+            await self._tell(PhrasesChanged(servers=servers))

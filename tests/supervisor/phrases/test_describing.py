@@ -1,0 +1,248 @@
+"""Asking a model in the background: once for each definition, within a budget, and again where it failed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from msgspec.structs import replace
+from trio.testing import wait_all_tasks_blocked
+
+from actors.catalogue.documents import Said
+from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.kit import Conditions, Latest
+from actors.registry_inbox import PhrasesChanged
+from actors.search.documents.index import Index
+from supervisor.config.sections.describe import DescribeSettings
+from supervisor.phrases.asking import Message, NoAnswer
+from supervisor.phrases.describing import ASKED_AGAIN_S, DAY_S, LONGEST_PAUSE_S, Describing
+from supervisor.phrases.phrase_book import KnownTool, Page, PhraseBook
+from supervisor.phrases.sources import Sources
+from tests.fakes.chat_model import answer_to, defined, definitions_in
+
+NOTE, FIND = defined("add_note", "Keeps a note.", "text"), defined("find_notes", "Looks notes up.", "words")
+
+
+def say(told: dict[str, Any]) -> list[str]:
+    return [f"first wish for {told['name'][:3]} please", f"another wish for {told['name'][:3]} please"]
+
+
+class Kept:
+    """What a store keeps, for several runs."""
+
+    def __init__(self) -> None:
+        self.ready = trio.Event()
+        self.ready.set()
+        self.rows: dict[bytes, bytes] = {}
+        self.used: list[bytes] = []
+
+    async def load_phrases(self) -> Mapping[bytes, bytes] | None:
+        return dict(self.rows)
+
+    def save_phrases(self, phrases: Mapping[bytes, bytes]) -> None:
+        self.rows.update(phrases)
+
+    def use_phrases(self, digests: Sequence[bytes]) -> None:
+        self.used += digests
+
+
+class Scene:
+    """A catalogue, a model that does as `answer` says, and what the registry is told."""
+
+    def __init__(self, store: Kept, **settings: Any) -> None:
+        self.store = store
+        self.settings = DescribeSettings(url="http://127.0.0.1/", model="small", **settings)
+        self.catalogue = Latest(Catalogue(index=Index.empty()))
+        self.sources = Sources()
+        self.questions: list[list[str]] = []
+        self.answer: Callable[[Sequence[Message]], bytes] = lambda messages: answer_to(messages, say).encode()
+        self.told: list[frozenset[str]] = []
+        self.conditions = Conditions(lambda: 0.0, trio.current_time)
+        self.describing = Describing(
+            self.settings,
+            self,
+            self.sources,
+            store,
+            self.catalogue,
+            self._tell,
+            hide_for=lambda server: lambda text: text.replace("hunter22", "***"),
+            clock=lambda: 1_800_000_000 + trio.current_time(),
+            conditions=self.conditions,
+        )
+        self.is_closed = False
+
+    def offer(self, **servers: Sequence[Tool]) -> None:
+        entries = {name: Entry.make(name, "stdio", Offer(tools=tuple(tools))) for name, tools in servers.items()}
+        self.catalogue.set(replace(self.catalogue.value, entries=entries))
+
+    async def ask(self, messages: Sequence[Message]) -> bytes:
+        self.questions.append([told["name"] for told in definitions_in(messages).values()])
+        await trio.lowlevel.checkpoint()
+        return self.answer(messages)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+    async def _tell(self, message: PhrasesChanged) -> None:
+        self.told.append(message.servers)
+
+
+@asynccontextmanager
+async def running(scene: Scene) -> AsyncIterator[Scene]:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.describing.run)
+        await trio.sleep(1)
+        yield scene
+        nursery.cancel_scope.cancel()
+    assert scene.is_closed
+
+
+def failing(messages: Sequence[Message]) -> bytes:
+    raise NoAnswer("it answers HTTP 500")
+
+
+async def test_each_definition_is_asked_for_once_in_batches_of_one_server(autojump_clock: object) -> None:
+    scene = Scene(Kept(), batch=2)
+    scene.offer(notes=[NOTE, FIND, defined("drop_note", "x")], other=[defined("zoom", "y")])
+    async with running(scene):
+        assert scene.questions == [["add_note", "find_notes"], ["drop_note"], ["zoom"]]
+        assert scene.told == [frozenset({"notes"}), frozenset({"other"})]
+        assert scene.sources.said("notes", NOTE) == Said(
+            ("first wish for add please", "another wish for add please"), "model"
+        )
+        scene.offer(notes=[NOTE, FIND, defined("drop_note", "x")], third=[NOTE])
+        await trio.sleep(1)
+        assert len(scene.questions) == 3
+        status = scene.describing.status()
+        assert (status.model, status.waiting, status.asked, status.failures) == ("small", 0, 4, 0)
+
+
+async def test_a_restart_asks_nothing_again_and_a_changed_definition_is_asked_for(autojump_clock: object) -> None:
+    store = Kept()
+    first = Scene(store)
+    first.offer(notes=[NOTE, FIND])
+    async with running(first):
+        assert first.questions == [["add_note", "find_notes"]]
+    second = Scene(store)
+    second.offer(notes=[NOTE, FIND])
+    async with running(second):
+        assert second.questions == []
+        assert second.told == [frozenset({"notes"})]  # what was kept was read after the index was made
+        assert sorted(store.used) == sorted(store.rows)
+        second.offer(notes=[NOTE, replace(FIND, description="Looks notes up by words.")])
+        await trio.sleep(1)
+        assert second.questions == [["find_notes"]]
+
+
+async def test_what_has_sentences_is_suspicious_or_secret_is_not_shown_to_the_model(
+    autojump_clock: object,
+) -> None:
+    scene = Scene(Kept())
+    page = Page(server="notes", package="", made="by hand", tools=(KnownTool.of(FIND, ("where was that note",)),))
+    scene.sources = scene.describing._sources = Sources([PhraseBook([page])])
+    seen: list[str] = []
+
+    def answer(messages: Sequence[Message]) -> bytes:
+        seen.append(messages[-1]["content"])
+        return b"{}"
+
+    scene.answer = answer
+    secret = defined("pay", "Pays with hunter22.")
+    scene.offer(notes=[FIND, replace(NOTE, alarms=("text-instructs",)), secret])
+    async with running(scene):
+        assert scene.questions == [["pay"]]
+        assert "hunter22" not in seen[0]
+        assert scene.sources.said("notes", FIND).source == "book"
+
+
+async def test_within_a_day_so_many_are_asked_for_and_no_more_also_over_a_restart(autojump_clock: object) -> None:
+    store = Kept()
+    tools = [defined(f"tool{number}x", "x") for number in range(7)]
+    first = Scene(store, tools_per_day=3, batch=2)
+    first.offer(many=tools)
+    async with running(first):
+        assert [len(each) for each in first.questions] == [2, 1]
+        assert first.told == [frozenset({"many"})]  # what is there is found meanwhile
+        assert first.describing.status().waiting == 4
+    second = Scene(store, tools_per_day=3, batch=2)
+    second.offer(many=tools)
+    async with running(second):
+        assert second.questions == []
+        await trio.sleep(DAY_S - 100)
+        assert second.questions == []
+        await trio.sleep(3700)
+        assert [len(each) for each in second.questions] == [2, 1]
+        await trio.sleep(DAY_S)
+        assert sum(map(len, second.questions)) == 4
+
+
+async def test_a_model_that_fails_is_left_alone_for_longer_each_time_and_asked_in_turns(
+    autojump_clock: object,
+) -> None:
+    scene = Scene(Kept(), batch=1)
+    scene.offer(notes=[NOTE, FIND], other=[defined("zoom", "y")])
+    scene.answer = failing
+    async with running(scene):
+        await trio.sleep(5 + 10 + 20)
+        assert scene.questions == [["add_note"], ["zoom"], ["find_notes"], ["zoom"]]
+        assert [each.why for each in scene.conditions.now()] == ["it answers HTTP 500"]
+        await trio.sleep(24 * 3600)
+        assert len(scene.questions) < 45
+        scene.answer = lambda messages: answer_to(messages, say).encode()
+        await trio.sleep(LONGEST_PAUSE_S)
+        assert scene.conditions.now() == []
+        status = scene.describing.status()
+        assert (status.waiting, status.last_failure) == (0, "it answers HTTP 500")
+        assert status.failures == len(scene.questions) - 3
+
+
+async def test_an_answer_without_use_counts_for_a_week_or_until_there_is_another_model(
+    autojump_clock: object,
+) -> None:
+    store = Kept()
+    scene = Scene(store)
+    scene.answer = lambda messages: b"I would rather not."
+    scene.offer(notes=[NOTE])
+    async with running(scene):
+        assert scene.questions == [["add_note"]]
+        assert scene.sources.said("notes", NOTE) == Said()
+        assert scene.told == []
+        scene.offer(notes=[NOTE])
+        await trio.sleep(3600)
+        assert len(scene.questions) == 1
+        await trio.sleep(ASKED_AGAIN_S)
+        scene.offer(notes=[replace(NOTE)])
+        await trio.sleep(1)
+        assert len(scene.questions) == 2
+    other = Scene(store)
+    other.settings = other.describing._settings = replace(other.settings, model="large")
+    other.offer(notes=[NOTE])
+    async with running(other):
+        assert other.questions == [["add_note"]]
+
+
+async def test_without_a_database_it_waits_until_it_knows_what_was_asked_for(autojump_clock: object) -> None:
+    store = Kept()
+    store.ready = trio.Event()
+    scene = Scene(store)
+    scene.offer(notes=[NOTE])
+    async with running(scene):
+        assert scene.questions == []
+        store.ready.set()
+        await wait_all_tasks_blocked()
+        await trio.sleep(1)
+        assert scene.questions == [["add_note"]]
+
+
+async def test_a_server_that_is_gone_is_not_asked_for_any_more(autojump_clock: object) -> None:
+    scene = Scene(Kept())
+    scene.answer = failing
+    scene.offer(notes=[NOTE])
+    async with running(scene):
+        scene.offer()
+        await trio.sleep(3600)
+        assert scene.questions == [["add_note"]]
+        assert scene.describing.status().waiting == 0
