@@ -108,7 +108,7 @@ ROWS: Final = (
             *("GET /metrics", "GET /api/status", "GET /api/status/debug", "GET /api/configuration", "GET /api/audit"),
             *("GET /api/events/kept", "GET /api/nodes"),
             *("GET /api/servers/{server}", *LOGS),
-            *("GET /api/tools", "GET /api/tools/history", "GET /api/tokens", "GET /api/trust"),
+            *("GET /api/tools", "GET /api/tools/history", "GET /api/tokens", "GET /api/trust", "GET /api/phrases"),
         ),
         "401 401 404 yes yes yes 401",
     ),

@@ -66,6 +66,7 @@ GROUPS: Final = {
         "questions": "supervisor.commands.waiting",
         "history": "supervisor.commands.history",
         "tokens": "supervisor.commands.tokens",
+        "describe": "supervisor.commands.describe",
     },
 }
 """Where each command is, by subject; it has the same name there, with `_` behind it where Python has that word."""

@@ -259,6 +259,7 @@ SYSTEM = {
     "supervisor.commands.completion": "reads the environment for the configuration",
     "supervisor.commands.diagnosis.disk": "looks at the machine",
     "supervisor.commands.diagnosis.gathering": "looks at the machine",
+    "supervisor.commands.describe": "reads the environment for the configuration",
     "supervisor.commands.doctor": "reads the environment for the configuration",
     "supervisor.commands.explain": "reads the environment for the configuration",
     "supervisor.commands.machine": "passes the environment on to the nodes that it starts",

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from actors.catalogue.documents import Source
 from actors.catalogue.lists.findings import quote
 from actors.catalogue.lists.inference import Complexity
 from actors.catalogue.metadata import SAFETY, Metadata, Safety, describe_all
@@ -95,7 +97,8 @@ class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
     `success_rate` is 0 to 1, `avg_ms` how many milliseconds a call takes, `avg_wait_ms` how many it waited before that,
     for its server to wake or for its turn; None before the first call. `tokens` is None until counted.
     `requires_confirmation`, `exposed`, `not_read_only`: see `Treatment`; `metadata` has what the tool itself says.
-    `own_name` is what its server calls it.
+    `own_name` is what its server calls it. `phrases_from`: where the sentences come from by which people ask for it, a
+    `file` of the operator's, the phrase `book`, or a `model`; empty if it has none.
     """
 
     path: str
@@ -114,6 +117,7 @@ class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
     avg_ms: float | None
     avg_wait_ms: float | None
     metadata: Metadata
+    phrases_from: Source = ""
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +141,7 @@ def select(
     value = _SORTED_BY[criteria.sort_by]
     with_value = sorted((row for row in rows if value(row) is not None), key=value, reverse=criteria.descending)
     ordered = [*with_value, *(row for row in rows if value(row) is None)]
-    page = tuple(ordered[criteria.offset : criteria.offset + criteria.limit])
+    page = tuple(_with_source(catalogue, row) for row in ordered[criteria.offset : criteria.offset + criteria.limit])
     return Selection(
         rows=page,
         total=len(rows),
@@ -206,6 +210,13 @@ def _tells(wanted: str, description: str) -> bool:
         return True
     asked = frozenset(words(wanted))
     return bool(asked) and asked <= frozenset(words(description))
+
+
+def _with_source(catalogue: Catalogue, row: SelectedTool) -> SelectedTool:
+    """Return a row of the page with where its sentences come from: to find that costs more than all the rest of it."""
+    entry = catalogue.entries[row.server]
+    tool = entry.tools[row.name]
+    return replace(row, phrases_from=entry.phrases(row.server, tool.own or tool).source)
 
 
 def _row(entry: Entry, tool: Tool, metadata: Metadata, used: ToolTotals, treat: Treat) -> SelectedTool:

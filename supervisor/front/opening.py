@@ -182,6 +182,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         elicitations=elicitations,
         consents=consents,
         plugins=house.plugins.statuses,
+        describing=(lambda: None) if house.describing is None else house.describing.status,
         meters=house.meters,
         tracer=house.tracer,
         turns=loop_turns(),

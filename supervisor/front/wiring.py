@@ -45,6 +45,7 @@ from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.me import add_own_routes
 from supervisor.front.pages.metrics import add_metrics_routes
 from supervisor.front.pages.nodes import add_node_routes
+from supervisor.front.pages.phrases import add_phrase_routes
 from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
@@ -72,6 +73,7 @@ ROUTES: Final = {
     "What is yours": add_own_routes,
     "What is served here": add_card_routes,
     "Tools": add_tool_routes,
+    "Sentences for tools": add_phrase_routes,
     "Usage": add_usage_routes,
     "Events": add_event_routes,
     "Metrics": add_metrics_routes,

@@ -64,7 +64,7 @@ def messages_of(tools: Sequence[Tool], mark: str, hide: Callable[[str], str]) ->
 
     `hide` takes the secrets of the server out.
     """
-    data = {str(number): _told(tool) for number, tool in enumerate(tools, 1)}
+    data = {str(number): told_of(tool) for number, tool in enumerate(tools, 1)}
     text = hide(msgspec.json.format(msgspec.json.encode(data), indent=1).decode())
     return [
         {"role": "system", "content": _INSTRUCTION.format(mark=mark)},
@@ -72,7 +72,7 @@ def messages_of(tools: Sequence[Tool], mark: str, hide: Callable[[str], str]) ->
     ]
 
 
-def _told(tool: Tool) -> dict[str, Any]:
+def told_of(tool: Tool) -> dict[str, Any]:
     """Return what a model is told of a tool, as its server declares it: about 800 tokens at the most."""
     parameters = {
         shorten(name, _MAX_NAME_CHARS): shorten(described, MAX_PARAMETER_CHARS)

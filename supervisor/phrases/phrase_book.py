@@ -131,6 +131,13 @@ def read_page(path: Path) -> Page:
     return json.read(_PAGE, content)
 
 
+def write_page(page: Page) -> str:
+    """Return a page as files have it: a tool on each line."""
+    head = _spaced({"server": page.server, "package": page.package, "made": page.made})
+    rows = ",\n".join(_spaced(tool) for tool in page.tools)
+    return f'{head[:-1]}, "tools": [\n{rows}\n]}}\n'
+
+
 def faults_of(page: Page) -> Iterator[str]:
     """Yield what is wrong with a page, a sentence each; texts of it are escaped."""
     if not page.server or not page.made:
@@ -164,6 +171,10 @@ def _pages(files: Sequence[Path]) -> Iterator[tuple[Page, Path]]:
 def _sound(tool: KnownTool) -> KnownTool:
     sentences = [sentence for sentence in dict.fromkeys(tool.said) if not fault_of(sentence)]
     return replace(tool, said=tuple(sentences[:MAX_SENTENCES]))
+
+
+def _spaced(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
 
 
 def _called(*names: str) -> frozenset[str]:

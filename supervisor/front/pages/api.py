@@ -59,6 +59,7 @@ from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.meters import Meters
 from supervisor.oauth.port import Accounts
+from supervisor.phrases.describing import DescribingStatus
 from supervisor.plugins.running import PluginStatus
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals.reader import LogReader
@@ -140,6 +141,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     approvals: Approvals | None = None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
     plugins: Callable[[], list[PluginStatus]] = list
+    describing: Callable[[], DescribingStatus | None] = lambda: None
+    """Says how far a model is that is asked for sentences."""
     meters: Meters = msgspec.field(default_factory=Meters)
     tracer: Tracer | None = None
     lag: LoopLag = msgspec.field(default_factory=LoopLag)

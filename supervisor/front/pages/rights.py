@@ -32,6 +32,7 @@ AUDITORS: Final = (
         "GET /api/tools",
         "GET /api/tools/history",
         "GET /api/tokens",
+        "GET /api/phrases",
         "GET /api/trust",
         "GET /metrics",
     ),

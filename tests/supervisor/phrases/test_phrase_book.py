@@ -25,6 +25,8 @@ from supervisor.phrases.phrase_book import (
     faults_of,
     read_book,
     read_own,
+    read_page,
+    write_page,
 )
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
@@ -159,6 +161,15 @@ def test_a_file_that_cannot_be_read_costs_its_own_sentences_alone(
         "folder.json",
         "large.json",
     ]
+
+
+def test_a_page_is_written_as_the_book_has_it_and_read_again(tmp_path: Path) -> None:
+    page = page_of("warehouse", READ, "show me the stock", "was ist auf Lager, für März")
+    path = tmp_path / "warehouse.json"
+    path.write_text(write_page(page), encoding="utf-8")
+    assert read_page(path) == page
+    written = (FOLDER / "time.json").read_text(encoding="utf-8")
+    assert write_page(read_page(FOLDER / "time.json")) == written
 
 
 @pytest.mark.parametrize("is_folder", [True, False])

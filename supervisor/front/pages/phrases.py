@@ -1,0 +1,89 @@
+"""The page about sentences by which people ask for tools (`/api/phrases`): how many tools have some, of which source.
+
+Of one server it shows the sentences themselves.
+
+They are for operators: neither a model nor a person who searches is shown any.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Annotated, Any, Final, get_args
+
+import msgspec
+from quart import Response
+from quart_trio import QuartTrio
+
+from actors.catalogue.criteria import Text
+from actors.catalogue.documents import Source
+from actors.catalogue.offer import Tool
+from actors.catalogue.phrases import digest_of, parameter_names
+from actors.catalogue.snapshot import Entry
+from supervisor.front.pages.api import View
+from supervisor.front.pages.app import json_response, with_query
+from supervisor.host.loop.workbench import beside
+from supervisor.phrases.asking import told_of
+
+MAX_ROWS: Final = 100
+
+
+class PhrasesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`server`: whose tools are listed. `told`: with what a model would be told of each."""
+
+    server: Text = ""
+    told: bool = False
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_ROWS)] = MAX_ROWS
+    offset: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+def add_phrase_routes(view: View, app: QuartTrio) -> None:
+    async def phrases(asked: PhrasesQuery) -> Response:
+        """Show how many tools of each server have sentences by which people ask for them, by their source: a file of
+        yours, the phrase book, a model of yours. `describing` says how far that model is. With `server`, the sentences
+        of its tools.
+        """
+        return json_response(await _phrases(view, asked))
+
+    app.add_url_rule("/api/phrases", "phrases", with_query(PhrasesQuery, phrases))
+
+
+async def _phrases(view: View, asked: PhrasesQuery) -> bytes:
+    entries = view.visible_catalogue().entries
+    if asked.server:
+        view.control.check(asked.server)
+        entries = {name: entry for name, entry in entries.items() if name == asked.server}
+    page: dict[str, Any] = {"describing": view.describing()}
+    hide = view.deployment.value.mask(asked.server)
+    return await beside(partial(_encode, page, [*entries.values()], asked, hide))
+
+
+def _encode(page: dict[str, Any], entries: Sequence[Entry], asked: PhrasesQuery, hide: Callable[[str], str]) -> bytes:
+    page["servers"] = [_counts(entry) for entry in entries]
+    if asked.server:
+        tools = [tool for entry in entries for tool in _rows(entry, asked, hide)]
+        page |= {"tools": tools, "total": sum(len(entry.offer.tools) for entry in entries), "offset": asked.offset}
+    return msgspec.json.encode(page)
+
+
+def _counts(entry: Entry) -> dict[str, Any]:
+    counted = Counter(entry.phrases(entry.server, tool.own or tool).source or "none" for tool in entry.offer.tools)
+    sources = (*filter(None, get_args(Source)), "none")
+    return {"server": entry.server, "tools": len(entry.offer.tools), **{name: counted[name] for name in sources}}
+
+
+def _rows(entry: Entry, asked: PhrasesQuery, hide: Callable[[str], str]) -> Iterator[dict[str, Any]]:
+    for tool in islice(entry.offer.tools, asked.offset, asked.offset + asked.limit):
+        own = tool.own or tool
+        said = entry.phrases(entry.server, own)
+        row = {"tool": own.name, "source": said.source, "sentences": said.sentences, "suspicious": bool(own.alarms)}
+        yield {**row, **(_told(own, hide) if asked.told else {})}
+
+
+def _told(tool: Tool, hide: Callable[[str], str]) -> dict[str, Any]:
+    told = told_of(tool)
+    told["parameters"] = {hide(name): hide(described) for name, described in told["parameters"].items()}
+    told |= {name: hide(told[name]) for name in ("name", "title", "description")}
+    return {"digest": digest_of(tool).hex(), "parameters": sorted(parameter_names(tool)), "told": told}
