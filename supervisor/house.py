@@ -26,7 +26,7 @@ from actors.transport.stdio.containment import Containment
 from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
 from supervisor import neural
-from supervisor.config import Configuration, Settings
+from supervisor.config import Configuration
 from supervisor.delivery.events import DaemonEvents
 from supervisor.delivery.known_servers import KnownServers
 from supervisor.delivery.sinks import Sinks
@@ -39,9 +39,7 @@ from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
 from supervisor.parts import DaemonParts
-from supervisor.phrases.describing import Describing
-from supervisor.phrases.models import model_of
-from supervisor.phrases.sources import Sources, read_sources
+from supervisor.phrases.late import make_describing, open_sources
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.capacity.capacity import Capacity, Measure
 from supervisor.servers.children import Servers
@@ -66,6 +64,8 @@ from supervisor.usage.totals import Usage
 from supervisor.values.table import ValueTable
 
 if TYPE_CHECKING:
+    from supervisor.phrases.describing import Describing
+    from supervisor.phrases.sources import Sources
     from supervisor.servers.fleet.node import FleetNode
 
 
@@ -157,7 +157,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         fleet = await make_node(ground.engine, deployment, data, ground.room, store, core)
     elif store.ready.is_set():
         await store.leave_fleet()
-    sources = await _read_sources(settings, store)
+    sources = await open_sources(settings, store)
     registry = await _make_registry(ground, deployment, known, memory_of(fleet, known.memory), table, sources)
     reach = _Reach(ground)
     connect = ground.connect or reach
@@ -229,7 +229,17 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         capacity=capacity,
         figures=figures,
         directory=directory,
-        describing=_make_describing(ground, deployment, registry, sources),
+        describing=make_describing(
+            settings,
+            sources,
+            store,
+            registry,
+            environ=ground.configuration.environ,
+            containment=ground.containment,
+            hide_for=lambda server: deployment.value.mask(server),
+            clock=clock,
+            conditions=ground.conditions,
+        ),
         fleet=fleet,
     )
     house.reload.directory = directory
@@ -276,36 +286,6 @@ async def _make_registry(
     )
     table.feed = registry.feed
     return registry
-
-
-async def _read_sources(settings: Settings, store: Store) -> Sources | None:
-    """Return what knows sentences by which people ask for tools; None where none are wanted."""
-    if not (settings.phrases or settings.phrases_file or settings.describe.is_on):
-        return None
-    sources = await beside(partial(read_sources, settings))
-    if settings.describe.is_on and (saved := await store.load_phrases()) is not None:
-        sources.recall(saved)
-    return sources
-
-
-def _make_describing(
-    ground: Ground, deployment: Latest[Deployment], registry: Registry, sources: Sources | None
-) -> Describing | None:
-    """Return what has a model asked for sentences, where the configuration names one."""
-    settings = ground.configuration.settings.describe
-    if sources is None or not settings.is_on:
-        return None
-    return Describing(
-        settings,
-        model_of(settings, ground.configuration.environ, ground.containment),
-        sources,
-        ground.store,
-        registry.catalogue,
-        registry.address.tell,
-        hide_for=lambda server: deployment.value.mask(server),
-        clock=ground.clock,
-        conditions=ground.conditions,
-    )
 
 
 def _make_events(

@@ -17,7 +17,6 @@ from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
-import msgspec
 import trio
 
 from actors.catalogue.offer import Tool
@@ -28,6 +27,7 @@ from actors.registry_inbox import PhrasesChanged
 from supervisor.config.sections.describe import DescribeSettings
 from supervisor.host.loop.workbench import beside
 from supervisor.phrases.asking import Model, NoAnswer, messages_of, sentences_of
+from supervisor.phrases.port import DescribingStatus
 from supervisor.phrases.sources import Kept, Sources
 
 WHAT: Final = "model of `describe`"
@@ -54,17 +54,6 @@ class PhraseStore(Protocol):
     def save_phrases(self, phrases: Mapping[bytes, bytes]) -> None: ...
 
     def use_phrases(self, digests: Sequence[bytes]) -> None: ...
-
-
-class DescribingStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How it goes on. `waiting`: definitions that are still to be asked for; `asked`: those of the last 24 hours."""
-
-    model: str
-    waiting: int
-    asked: int
-    tools_per_day: int
-    failures: int
-    last_failure: str
 
 
 class Describing:

@@ -59,7 +59,7 @@ from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.meters import Meters
 from supervisor.oauth.port import Accounts
-from supervisor.phrases.describing import DescribingStatus
+from supervisor.phrases.port import DescribingStatus
 from supervisor.plugins.running import PluginStatus
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals.reader import LogReader

@@ -25,7 +25,6 @@ from actors.catalogue.snapshot import Entry
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.host.loop.workbench import beside
-from supervisor.phrases.asking import told_of
 
 MAX_ROWS: Final = 100
 
@@ -83,6 +82,8 @@ def _rows(entry: Entry, asked: PhrasesQuery, hide: Callable[[str], str]) -> Iter
 
 
 def _told(tool: Tool, hide: Callable[[str], str]) -> dict[str, Any]:
+    from supervisor.phrases.asking import told_of  # with rules that no daemon needs whose model is nobody
+
     told = told_of(tool)
     told["parameters"] = {hide(name): hide(described) for name, described in told["parameters"].items()}
     told |= {name: hide(told[name]) for name in ("name", "title", "description")}

@@ -181,9 +181,6 @@ level of the log at the start, `reload` afterwards; a search gets the settings o
 ONCE = {
     ("house", "max_in_flight"),
     ("house", "rerank"),
-    ("house", "phrases"),
-    ("house", "phrases_file"),
-    ("house", "describe"),
     ("house", "tokenizer_timeout_s"),
     ("daemon", "drain_within_s"),
     ("house", "address"),
