@@ -131,7 +131,7 @@ class Describing:
             if saved is None:
                 await trio.sleep(READ_AGAIN_S)
             else:
-                self._sources.recall(saved)
+                await beside(partial(self._sources.recall, saved))
 
     async def _look(self, catalogue: Catalogue, *, tells: bool) -> None:
         """See which tools are to be asked for, of servers that offer others than before."""

@@ -26,7 +26,7 @@ async def open_sources(settings: Settings, store: Store) -> Sources | None:
 
     sources = await beside(partial(read_sources, settings))
     if settings.describe.is_on and (saved := await store.load_phrases()) is not None:
-        sources.recall(saved)
+        await beside(partial(sources.recall, saved))
     return sources
 
 
