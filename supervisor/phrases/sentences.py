@@ -8,10 +8,12 @@ definition alone. What the operator wrote, or read, may have made-up addresses a
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from actors.catalogue.lists.findings import LOOKALIKES
 from actors.catalogue.lists.suspicions import alarms_of
 from actors.catalogue.offer import Tool
 from actors.search.documents.segment import MAX_SENTENCE_CHARS, MAX_SENTENCES
@@ -74,11 +76,12 @@ def fault_of(sentence: str) -> str:
         return "has blanks or characters in it that cannot be seen"
     if not any(map(str.isalpha, sentence)):
         return "has no word in it"
-    if _MARKUP.search(sentence):
+    read = _as_it_looks(sentence)
+    if _MARKUP.search(read):
         return "has markup in it"
-    if _ADDRESS.search(sentence.lower()):
+    if _ADDRESS.search(read):
         return "has an address in it"
-    if _ORDER.search(sentence.lower()) or alarms_of({"description": sentence}):
+    if _ORDER.search(read) or alarms_of({"description": sentence}):
         return "is suspicious"
     return ""
 
@@ -87,7 +90,7 @@ def fault_of_model(sentence: str, tool: Tool) -> str:
     """Return what is wrong with a sentence that a model wrote for a tool; empty if nothing is."""
     if fault := fault_of(sentence):
         return fault
-    read = sentence.lower()
+    read = _as_it_looks(sentence)
     if max(map(len, sentence.split())) > _MAX_WORD_CHARS:
         return f"has a word of more than {_MAX_WORD_CHARS} characters in it"
     for fault, pattern in _OF_MODELS:
@@ -118,6 +121,13 @@ def _usable(given: Sequence[object], tool: Tool) -> Iterator[str]:
             if not fault_of_model(sentence, tool) and (bare := squash(sentence)) and bare not in known:
                 known.add(bare)
                 yield sentence
+
+
+def _as_it_looks(sentence: str) -> str:
+    """Return a sentence in lower case, with letters that look like others as these."""
+    if sentence.isascii():
+        return sentence.lower()
+    return unicodedata.normalize("NFKC", sentence).lower().translate(LOOKALIKES)
 
 
 def _is_a_word(name: str) -> bool:
