@@ -9,7 +9,8 @@ times as much as to offer what does not serve.
 Printed are the shares of served queries refused and of unserved ones recognised - each judged by a curve that was
 fitted without the queries of its server (or, where it has none, without a fifth of them) - the share of first hits that
 are right by distance, and the weights for `actors/search/ranking/certainty.py`, which were fitted to all.
-`--rerank neural` fits the curve for the case that meanings are compared, too.
+`--rerank neural` fits the curve for the case that meanings are compared, too; `--phrases` for tools that have the
+sentences of the phrase book.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from actors.catalogue.documents import no_phrases
 from actors.search.documents.index import Index
 from actors.search.ranking.certainty import MEANINGS, NO_NEARNESS, WORDS, Nearness
 from actors.search.ranking.fusion import query_vector
@@ -31,6 +33,7 @@ from actors.search.ranking.rank import score
 from benchmarks import meanings
 from benchmarks.search import Query, Tool, build
 from supervisor.metatools.servers.unavailable import FITS
+from supervisor.phrases.phrase_book import read_book
 
 WRONG_REFUSAL = 6.0
 """How many weak offers are as bad as one refusal of what is there."""
@@ -64,7 +67,8 @@ def cases(catalog: Path, queries: Path, options: argparse.Namespace) -> Iterator
     """Yield the cases of a catalogue and its queries."""
     tools = msgspec.json.Decoder(Tool).decode_lines(catalog.read_bytes())
     asked = msgspec.json.Decoder(Query).decode_lines(queries.read_bytes())
-    index = meanings.with_meanings(build(tools).index, options)
+    phrases = read_book().said if options.phrases else no_phrases
+    index = meanings.with_meanings(build(tools, phrases=phrases).index, options)
     without: dict[frozenset[str], Index] = {}
     for number, query in enumerate(asked):
         if query.kind in NAMED | NOISE:
@@ -182,6 +186,7 @@ def main() -> None:
     """Read the arguments, fit, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fit_scores", description=__doc__)
     parser.add_argument("files", type=Path, nargs="+", metavar="CATALOG QUERIES")
+    parser.add_argument("--phrases", action="store_true", help="tools have the sentences of the phrase book")
     meanings.add_options(parser)
     options = parser.parse_args()
     pairs = zip(options.files[::2], options.files[1::2], strict=True)

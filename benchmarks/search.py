@@ -1,6 +1,7 @@
 """How well and how fast tools are found: `python -m benchmarks.search CATALOG.jsonl QUERIES.jsonl [--top 10]`.
 
-CATALOG has a tool a line: `{server, name, description, input_schema[, title]}`. QUERIES has a query a line: `{id,
+CATALOG has a tool a line: `{server, name, description, input_schema[, title][, said]}`; `said` are sentences by which
+people ask for it. QUERIES has a query a line: `{id,
 query, kind, groups}`, where `groups` lists the separate needs of the query, each as the `[server, name]` pairs that
 would do; no groups means that nothing should be found. `--ranks FILE` writes what was found, `{"id", "paths",
 "scores"}` a line. A row fits if its score (0 is best) is below 0.5: `fits` is the share of queries with such a row.
@@ -27,7 +28,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue import offer
-from actors.catalogue.documents import Phrases, documents, no_phrases
+from actors.catalogue.documents import Phrases, Said, documents, no_phrases
 from actors.catalogue.lists import validation
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire.jsonrpc import encode
@@ -55,6 +56,7 @@ class Tool(msgspec.Struct, frozen=True):
     description: str | None = None
     title: str | None = None
     input_schema: object = None
+    said: tuple[str, ...] = ()
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -77,8 +79,10 @@ class Ranks(msgspec.Struct, frozen=True):
 def build(tools: Iterable[Tool], beside: Catalogue | None = None, phrases: Phrases = no_phrases) -> Catalogue:
     """Return the catalogue of these tools, made as the registry makes it; print which are left out as malformed.
 
-    `beside` has the tools of other servers, which are in it, too. `phrases` has sentences by which people ask for them.
+    `beside` has the tools of other servers, which are in it, too. `phrases` has sentences by which people ask for those
+    that have none of their own.
     """
+    said: dict[ToolPath, Said] = {}
     by_server: dict[str, dict[str, offer.Tool]] = defaultdict(dict)
     for tool in tools:
         try:
@@ -87,8 +91,14 @@ def build(tools: Iterable[Tool], beside: Catalogue | None = None, phrases: Phras
             print(f"{tool.server}: {tool.name!r} left out: {reason}")
         else:
             by_server[tool.server].setdefault(checked.name, checked)
+            if tool.said:
+                said.setdefault((tool.server, checked.name), Said(tool.said, "file"))
     offers = {server: offer.Offer(tools=tuple(tools_of.values())) for server, tools_of in sorted(by_server.items())}
-    segments = [analyse(server, documents(server, offered, phrases=phrases)) for server, offered in offers.items()]
+
+    def known(server: str, tool: offer.Tool) -> Said:
+        return said.get((server, tool.name)) or phrases(server, tool)
+
+    segments = [analyse(server, documents(server, offered, phrases=known)) for server, offered in offers.items()]
     made = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
     if beside is not None:
         segments += beside.index.segments

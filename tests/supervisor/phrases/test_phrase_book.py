@@ -32,7 +32,12 @@ from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
-QUERIES = Path(__file__).parents[3] / "benchmarks" / "said_queries.jsonl"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+QUERIES = [
+    query
+    for name in ("said_queries", "more_said_queries")
+    for query in msgspec.json.Decoder(Query).decode_lines((BENCHMARKS / f"{name}.jsonl").read_bytes())
+]
 NOT_IN_IT = frozenset(
     (
         "asana",
@@ -96,15 +101,14 @@ def test_every_sentence_of_the_book_is_in_english() -> None:
 
 def test_the_book_has_nothing_of_servers_that_stand_for_unknown_ones_and_no_query_of_the_suite() -> None:
     assert not NOT_IN_IT & {page.server for page in pages()}
-    queries = msgspec.json.Decoder(Query).decode_lines(QUERIES.read_bytes())
-    assert len(queries) == len({query.query for query in queries}) == 290
+    assert len(QUERIES) == len({query.query for query in QUERIES}) == 660
     said = {" ".join(words(sentence)) for page in pages() for tool in page.tools for sentence in tool.said}
-    assert [query.query for query in queries if " ".join(words(query.query)) in said] == []
+    assert [query.query for query in QUERIES if " ".join(words(query.query)) in said] == []
 
 
 def test_every_need_of_the_suite_is_of_a_tool_in_the_book() -> None:
     known = {(page.server, tool.name) for page in pages() for tool in page.tools}
-    for query in msgspec.json.Decoder(Query).decode_lines(QUERIES.read_bytes()):
+    for query in QUERIES:
         assert all(set(group) <= known for group in query.groups), query.id
         assert bool(query.groups) == (query.kind != "no_match")
 
