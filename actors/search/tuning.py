@@ -13,7 +13,16 @@ from typing import Literal
 import msgspec
 
 FieldName = Literal[
-    "name", "server", "title", "summary", "description", "parameter", "parameter_text", "joined", "instructions"
+    "name",
+    "server",
+    "title",
+    "summary",
+    "description",
+    "parameter",
+    "parameter_text",
+    "joined",
+    "instructions",
+    "said",
 ]
 
 
@@ -36,9 +45,11 @@ FIELDS: dict[FieldName, Field] = {
     "parameter_text": Field(0.35, 0.9, 45.0),
     "joined": Field(1.76, 0.0, 3.0),
     "instructions": Field(0.15, 0.4, 60.0),
+    "said": Field(1.2, 0.4, 11.0),
 }
 SATURATION = 0.8  # k1 of BM25
 DEPRECATED = 0.8  # what words count of a document that its server advises against: its successor has the same ones
+SAID = 0.8  # the same where sentences of people are known: of more words more match by chance
 REPEAT_LIMIT = 4  # a word counts at most this often per field: repeating it is free, so it is worth little
 
 # a query word's alternatives
@@ -77,9 +88,6 @@ WHOLE_QUERY = 0.35  # share of the whole query's score beside the best sentence'
 COURTESY = 0.6  # weight of a sentence that greets, thanks or tells the circumstances
 REFERRED = 0.4  # weight of what a wish leaves to the one before
 MIN_MATCHED = 0.13  # share of the query's idf mass below which a document does not match
-
-# sentences by which people ask for a document, if the index has any
-SAID = 1.0  # weight of the best sentence beside 1 for the document itself, each as a share of a perfect score
 
 # meanings, if the index has an embedder
 SEMANTIC = 0.65  # weight of the nearness of meanings beside 1 for the words, where these match nothing

@@ -47,7 +47,7 @@ class Index:
     firsts: tuple[int, ...] = ()  # per segment: the number of its first document
     documents: tuple[Document, ...] = ()
     term_of: dict[str, int] = field(default_factory=dict)
-    counts: Ints = field(default_factory=_no_ints)  # per term: documents that hold it in a text of their own
+    counts: Ints = field(default_factory=_no_ints)  # per term: documents that hold it, but for a server's instructions
     holders: Ints = field(default_factory=_no_ints)  # per term: segments that hold it
     idf: Floats = field(default_factory=_no_floats)  # per term
     postings: Postings = field(default_factory=Postings.empty)
@@ -64,8 +64,6 @@ class Index:
     name_mass: Floats = field(default_factory=_no_floats)  # per document: the idf of all words of its name
     prints: Prints = field(default_factory=lambda: prints_of(()))
     copied: Floats = field(default_factory=_no_floats)  # per segment: the share of its documents that others have, too
-    said: Index | None = None  # the sentences by which people ask for documents, None if there are none
-    asked_for: Ints = field(default_factory=_no_ints)  # per sentence: the document that it asks for, ascending
 
     @staticmethod
     def empty(embedder: Embedder | None = None) -> Index:
@@ -81,9 +79,7 @@ class Index:
         latest = {segment.server: segment for segment in segments}
         ordered = tuple(latest[server] for server in sorted(latest))
         nothing = replace(Index.empty(self.embedder), world=self.world.replace(self.servers, {}))
-        said = _said(ordered)
-        made = _replace_segments(nothing, ordered, (), ordered, 0)
-        return made._with_said(Index.empty().rebuild(said)) if said else made
+        return _replace_segments(nothing, ordered, (), ordered, 0)
 
     def replace(self, segment: Segment) -> Index:
         return self._with_segment(segment.server, (segment,))
@@ -102,17 +98,7 @@ class Index:
         if len(self.counts) > 2 * len(self.term_of) + _SPARE_TERMS:  # numbers of forgotten terms are never re-used
             return self.rebuild(segments)
         low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
-        made, said = _replace_segments(self, segments, old, new, low), _said(new)
-        if self.said is None and not said:
-            return made
-        return made._with_said((self.said or Index.empty())._with_segment(server, said))
-
-    def _with_said(self, said: Index) -> Index:
-        """Return this index of documents with the sentences of the same segments."""
-        if not said.segments:
-            return self
-        asked_for = [s.asked_for + np.int32(first) for s, first in zip(self.segments, self.firsts, strict=True)]
-        return replace(self, said=said, asked_for=np.concatenate(asked_for))
+        return _replace_segments(self, segments, old, new, low)
 
     def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels], world: Levels | None = None) -> Index:
         """Return an index that compares meanings, with these vectors: for each server a row for each document of its
@@ -214,10 +200,6 @@ def _replace_segments(
         meanings=base.meanings.splice(low, high, list(vectors.values())),
         world=base.world.replace([segment.server for segment in old], vectors),
     )
-
-
-def _said(segments: Iterable[Segment]) -> tuple[Segment, ...]:
-    return tuple(segment.said for segment in segments if segment.said is not None)
 
 
 def _comparable(segment: Segment, embedder: Embedder | None) -> Levels:

@@ -1,7 +1,8 @@
 """The analysis of one server's documents: the expensive half of indexing, done per server, in a thread if wished.
 
 A segment depends on its documents alone: never on other servers, so it is made once per change of that
-server and joined to any index. Weights are BM25F: one saturation over all fields of a document.
+server and joined to any index. Weights are BM25F: one saturation over all fields of a document. The sentences
+by which people ask for it are one of these; of each word the best of them counts, so that many say no more than one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from dataclasses import replace as with_fields
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +21,7 @@ from actors.search import tuning
 from actors.search.document import KINDS, Document
 from actors.search.documents.copies import Prints, prints_of
 from actors.search.documents.embedding import Levels
-from actors.search.documents.postings import NO_TRIPLES, Floats, Ints, Triples
+from actors.search.documents.postings import Floats, Ints, Triples
 from actors.search.language.text import SENTENCE_END, as_written, camel_words, squash, stem, words
 from actors.search.tuning import FieldName
 from actors.search.words.tables import STOP_WORDS, VERB_CLASS
@@ -32,7 +32,6 @@ VERB_CODES: dict[str, int] = {name: code for code, name in enumerate(sorted(set(
 MAX_SENTENCES, MAX_SENTENCE_CHARS = 8, 160
 """So many sentences of a document are read, and so much of each."""
 
-_SENTENCE = Document(key="", kind="tool", server="", name="")
 _MIN_SUMMARY_CHARS = 20
 _MAX_SUMMARY_CHARS = 300
 _MAX_TEXT_CHARS = 3000
@@ -54,7 +53,7 @@ class Segment:
     kinds: Ints  # per document: its place in KINDS
     verbs: Ints  # per document: the class of the verb in its name, 0 if none
     stems: tuple[str, ...]  # term number -> stem
-    counts: Ints  # term number -> documents that hold it in a text of their own
+    counts: Ints  # term number -> documents that hold it, but for the instructions of the server
     postings: Triples
     names: Triples  # stems of names; weight 1, or 0 for joined neighbours
     known: frozenset[str]  # words as they are written, before stemming
@@ -64,8 +63,6 @@ class Segment:
     prints: Prints
     meanings: Levels  # per document: its vector; without columns as long as there is none
     embedder: str  # the name of what made the vectors
-    said: Segment | None  # the sentences by which people ask for documents, as documents without a name of their own
-    asked_for: Ints  # per sentence: the document that it asks for, ascending
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -79,27 +76,12 @@ def analyse(server: str, documents: Sequence[Document]) -> Segment:
     clipped, so the cost of a document is bounded.
     """
     ordered = tuple(dict(sorted({document.key: document for document in documents}.items())).values())
-    segment = _segment(server, ordered)
-    sentences = [(number, text) for number, document in enumerate(ordered) for text in _said(document)]
-    if not sentences:
-        return segment
-    said = _segment(server, [replace(_SENTENCE, description=text) for _, text in sentences])
-    asked_for = np.array([number for number, _ in sentences], np.int32)
-    return with_fields(segment, said=said, asked_for=asked_for)
-
-
-def _said(document: Document) -> Iterable[str]:
-    return (text[:MAX_SENTENCE_CHARS] for text in document.said[:MAX_SENTENCES])
-
-
-def _segment(server: str, ordered: Sequence[Document]) -> Segment:
-    """Return the segment of documents in their order."""
     analysis = _Analysis(server)
     for number, document in enumerate(ordered):
         analysis.add(number, document)
     return Segment(
         server=server,
-        documents=tuple(_without_texts(document) for document in ordered),
+        documents=tuple(replace(document, parameters=(), said=()) for document in ordered),
         kinds=np.array([KINDS.index(document.kind) for document in ordered], np.int32),
         verbs=np.array(analysis.verbs, np.int32),
         stems=tuple(analysis.terms),
@@ -113,14 +95,7 @@ def _segment(server: str, ordered: Sequence[Document]) -> Segment:
         prints=prints_of(ordered),
         meanings=np.zeros((len(ordered), 0), np.int8),
         embedder="",
-        said=None,
-        asked_for=NO_TRIPLES.documents,
     )
-
-
-def _without_texts(document: Document) -> Document:
-    """Return a document without the texts that are only read here; of a sentence, nothing is left."""
-    return replace(document, parameters=(), said=()) if document.key else _SENTENCE
 
 
 def _numbers_by(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
@@ -172,33 +147,47 @@ class _Analysis:
             field: [stem(w) for w in written if w not in STOP_WORDS or field in _NAMES]
             for field, written in fields.items()
         }
-        self._post(number, stems, fields, tuning.DEPRECATED if document.deprecated else 1.0)
+        self._post(number, stems, fields, document)
         own = set(stems["name"])
         for word in sorted(own):
             self.names.add(self._term(word), number, 1.0)
         for word in sorted(set(stems["joined"]) - own):
             self.names.add(self._term(word), number, 0.0)
 
-    def _post(self, number: int, stems: Fields, fields: Fields, share: float) -> None:
-        gained: dict[str, float] = {}
+    def _post(self, number: int, stems: Fields, fields: Fields, document: Document) -> None:
+        gained = self._asked(document.said)
         only_instructions: set[str] = set()
         for field, stemmed in stems.items():
-            settings = tuning.FIELDS[field]
-            if not stemmed:
-                continue
-            length = 1 - settings.length_norm + settings.length_norm * len(stemmed) / settings.usual_words
-            weight = settings.weight / length
             if field == "instructions":
                 only_instructions = set(stemmed) - gained.keys()
-            elif field != "joined":
-                stemmed = stemmed + self._inflections(field, fields[field])
-            for word, count in Counter(stemmed).items():
-                gained[word] = gained.get(word, 0.0) + weight * min(count, tuning.REPEAT_LIMIT)
+            for word, weight in self._weights(field, stemmed, fields[field]).items():
+                gained[word] = gained.get(word, 0.0) + weight
+        share = (tuning.DEPRECATED if document.deprecated else 1.0) * (tuning.SAID if document.said else 1.0)
         for word, weight in gained.items():
             term = self._term(word)
             self.postings.add(term, number, share * weight / (tuning.SATURATION + weight))
             if word not in only_instructions:  # a server's instructions must not make its own words common
                 self.counts[term] += 1
+
+    def _asked(self, sentences: Sequence[str]) -> dict[str, float]:
+        """Return what each term weighs in the sentences by which people ask for a document: in the best one for it."""
+        best: dict[str, float] = {}
+        for text in sentences[:MAX_SENTENCES]:
+            written = _prose(text[:MAX_SENTENCE_CHARS])
+            self.known.update(written)
+            stemmed = [stem(word) for word in written if word not in STOP_WORDS]
+            for word, weight in self._weights("said", stemmed, written).items():
+                best[word] = max(best.get(word, 0.0), weight)
+        return best
+
+    def _weights(self, field: FieldName, stemmed: list[str], written: list[str]) -> dict[str, float]:
+        """Return what each term weighs in a text of a field."""
+        settings = tuning.FIELDS[field]
+        length = 1 - settings.length_norm + settings.length_norm * len(stemmed) / settings.usual_words
+        if field not in ("instructions", "joined"):
+            stemmed = stemmed + self._inflections(field, written)
+        weight = settings.weight / length
+        return {word: weight * min(count, tuning.REPEAT_LIMIT) for word, count in Counter(stemmed).items()}
 
     def _inflections(self, field: FieldName, written: list[str]) -> list[str]:
         """Return the terms for words that are not their own stem: the form that is asked for counts a little more."""

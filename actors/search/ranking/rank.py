@@ -1,7 +1,5 @@
 """A query read as a whole, as its sentences and as its wishes, and what documents score for these together. Pure.
 
-The same is done with the sentences by which people ask for documents: a document counts by the best of its own.
-
 In a long query every sentence is scored on its own; in one of several wishes ("find it and tell them") every wish is.
 """
 
@@ -14,50 +12,16 @@ import numpy as np
 
 from actors.search import tuning
 from actors.search.documents.index import Index
-from actors.search.documents.postings import Bools, Floats
+from actors.search.documents.postings import Bools
 from actors.search.language.clauses import clauses, is_courtesy, sentences
 from actors.search.ranking.scoring import Scorer, Scores
 from actors.search.ranking.terms import Reader, Term
 
 _MAX_SENTENCES = 12
-_TINY = 1e-6
 
 
 def score(index: Index, query: str, mask: Bools | None) -> Scores | None:
     """Return the scores of all documents, 0 outside the mask; None if no document has any word of the query."""
-    own = _score(index, query, mask)
-    if index.said is None:
-        return own
-    said = _score(index.said, query, None if mask is None else mask[index.asked_for])
-    return own if said is None else _with_said(index, own, said)
-
-
-def _with_said(index: Index, own: Scores | None, said: Scores) -> Scores:
-    """Return what documents score by themselves and by what people say, each as a share of a perfect score.
-
-    Either is enough to be sure of a document; a product that a query names is looked for in the documents alone.
-    """
-    first = np.flatnonzero(np.diff(index.asked_for, prepend=-1))
-    asked = index.asked_for[first]
-
-    def best(of_sentences: Floats) -> Floats:
-        out = np.zeros(len(index), np.float32)
-        out[asked] = np.maximum.reduceat(of_sentences, first)
-        return out
-
-    nothing = np.zeros(len(index), np.float32)
-    own = own or Scores(nothing, nothing, said.perfect, nothing)  # only people use words of this query
-    elsewhere = own.evidence[0].elsewhere if own.evidence else nothing
-    return Scores(
-        values=own.values + best(said.values) * np.float32(tuning.SAID * own.perfect / max(said.perfect, _TINY)),
-        matched=np.maximum(own.matched, best(said.matched)),
-        perfect=own.perfect * (1 + tuning.SAID),
-        chances=np.maximum(own.chances, best(said.chances)),
-        evidence=own.evidence + tuple(replace(found, elsewhere=elsewhere) for found in said.evidence),
-    )
-
-
-def _score(index: Index, query: str, mask: Bools | None) -> Scores | None:
     reader = Reader(index)
     terms = reader.terms(query)
     if not _asks(terms):

@@ -329,10 +329,10 @@ def test_documents_cover_all_that_is_offered() -> None:
 
 def test_a_tool_is_asked_for_by_the_sentences_of_what_its_server_declares_whatever_clients_see_of_it() -> None:
     def said(server: str, tool: Any) -> Said:
-        return Said((f"{tool.name} of {server}",), "file")
+        return Said((f"{tool.name} among {server}",), "file")
 
     made = Entry.make("s", "stdio", offer_of({"name": "t"}), phrases=said)
     seen = made.with_rules(ToolRules(rename={"t": "u"}))
     (document,) = documents("s", seen.offer, phrases=seen.phrases)
-    assert (document.name, document.said) == ("u", ("t of s",))
-    assert seen.segment.said is not None
+    assert (document.name, document.said) == ("u", ("t among s",))
+    assert "among" in seen.segment.known
