@@ -156,7 +156,7 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     rerank: Rerank = "auto"
     """Search compares meanings, too, by a sentence model (see `docs/background/search-meanings.md`): `auto` if one is
     installed, `off` never, `neural` as `auto`, but with a warning if it is not."""
-    phrases: bool = False
+    phrases: bool = True
     """Search finds tools also by sentences with which people ask for them, as the phrase book has them; see
     `docs/background/search-phrases.md`."""
     phrases_file: str = ""
