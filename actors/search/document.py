@@ -7,6 +7,7 @@ for garbage passes them over (`gc=False`): it would stop the loop for the longer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -19,6 +20,9 @@ KINDS: tuple[Kind, ...] = ("tool", "resource", "template", "prompt", "skill")
 
 TOOLS: frozenset[str] = frozenset({"tool"})
 """The kinds a search looks at unless told otherwise."""
+
+MAX_SENTENCES, MAX_SENTENCE_CHARS = 8, 160
+"""So many sentences of a document are read, and so much of each."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -40,6 +44,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instructions: str = ""
     said: tuple[str, ...] = ()
     deprecated: bool = False
+
+
+def sentences_of(document: Document) -> Iterator[str]:
+    """Yield the sentences by which people ask for a document, as far as they are read."""
+    return (text[:MAX_SENTENCE_CHARS] for text in document.said[:MAX_SENTENCES])
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True, gc=False):

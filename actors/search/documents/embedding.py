@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from actors.search.document import Document
+from actors.search.document import Document, sentences_of
 from actors.search.documents.postings import Bools, Floats
 from actors.search.language.text import with_spaces
 
@@ -25,6 +25,7 @@ MAX_DIMENSIONS = 1024
 """More would make a dot product of two rows inexact: 127 * 127 * 1024 is just below 2 ** 24."""
 
 _MAX_DESCRIPTION_CHARS = 300
+_BESIDE_SENTENCES_CHARS = 100  # of a description: all that is read is a little more than these and five sentences
 _MAX_NAME_CHARS = 300
 _MAX_QUERY_CHARS = 2000
 _FULL = 127
@@ -59,9 +60,12 @@ def query_levels(embedder: Embedder, query: str) -> Floats:
 
 
 def text_of(document: Document) -> str:
+    """Return what stands for a document: what it is called, the begin of its description, and what people say."""
+    most = _BESIDE_SENTENCES_CHARS if document.said else _MAX_DESCRIPTION_CHARS
     server, name = with_spaces(document.server[:_MAX_NAME_CHARS]), with_spaces(document.name[:_MAX_NAME_CHARS])
-    description = " ".join(document.description[: 2 * _MAX_DESCRIPTION_CHARS].split())[:_MAX_DESCRIPTION_CHARS]
-    return f"{server} {name}: {document.title[:_MAX_NAME_CHARS]} {description}"
+    description = " ".join(document.description[: 2 * most].split())[:most]
+    told = f"{server} {name}: {document.title[:_MAX_NAME_CHARS]} {description}"
+    return " ".join((told, ". ".join(sentences_of(document)))) if document.said else told
 
 
 def digest_of(embedder: Embedder, text: str) -> bytes:

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from actors.search import tuning
-from actors.search.document import KINDS, Document
+from actors.search.document import KINDS, Document, sentences_of
 from actors.search.documents.copies import Prints, prints_of
 from actors.search.documents.embedding import Levels
 from actors.search.documents.postings import Floats, Ints, Triples
@@ -28,9 +28,6 @@ from actors.search.words.tables import STOP_WORDS, VERB_CLASS
 
 VERB_CODES: dict[str, int] = {name: code for code, name in enumerate(sorted(set(VERB_CLASS.values())), start=1)}
 """Class of a verb to its number in `Segment.verbs`; 0 means that the name has no verb."""
-
-MAX_SENTENCES, MAX_SENTENCE_CHARS = 8, 160
-"""So many sentences of a document are read, and so much of each."""
 
 _MIN_SUMMARY_CHARS = 20
 _MAX_SUMMARY_CHARS = 300
@@ -69,8 +66,8 @@ class Segment:
 
 
 def analyse(server: str, documents: Sequence[Document]) -> Segment:
-    """Return the segment of a server; `Index.with_meanings` adds vectors. Its documents are without parameters and
-    sentences, which are most of their text, and only read here.
+    """Return the segment of a server; `Index.with_meanings` adds vectors. Its documents are without parameters, which
+    are most of their text, and only read here.
 
     Pure and self-contained: safe in a worker thread. Of documents with the same key the last one counts. Texts are
     clipped, so the cost of a document is bounded.
@@ -81,7 +78,7 @@ def analyse(server: str, documents: Sequence[Document]) -> Segment:
         analysis.add(number, document)
     return Segment(
         server=server,
-        documents=tuple(replace(document, parameters=(), said=()) for document in ordered),
+        documents=tuple(replace(document, parameters=()) for document in ordered),
         kinds=np.array([KINDS.index(document.kind) for document in ordered], np.int32),
         verbs=np.array(analysis.verbs, np.int32),
         stems=tuple(analysis.terms),
@@ -155,7 +152,7 @@ class _Analysis:
             self.names.add(self._term(word), number, 0.0)
 
     def _post(self, number: int, stems: Fields, fields: Fields, document: Document) -> None:
-        gained = self._asked(document.said)
+        gained = self._asked(document)
         only_instructions: set[str] = set()
         for field, stemmed in stems.items():
             if field == "instructions":
@@ -169,11 +166,11 @@ class _Analysis:
             if word not in only_instructions:  # a server's instructions must not make its own words common
                 self.counts[term] += 1
 
-    def _asked(self, sentences: Sequence[str]) -> dict[str, float]:
+    def _asked(self, document: Document) -> dict[str, float]:
         """Return what each term weighs in the sentences by which people ask for a document: in the best one for it."""
         best: dict[str, float] = {}
-        for text in sentences[:MAX_SENTENCES]:
-            written = _prose(text[:MAX_SENTENCE_CHARS])
+        for text in sentences_of(document):
+            written = _prose(text)
             self.known.update(written)
             stemmed = [stem(word) for word in written if word not in STOP_WORDS]
             for word, weight in self._weights("said", stemmed, written).items():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from actors.search import tuning
 from actors.search.document import KINDS, Document, Found
@@ -342,6 +343,8 @@ def test_what_stands_for_a_document_and_a_query_is_clipped() -> None:
     assert text_of(tool) == "my server get User name:  " + "d" * 300
     lines = document("s", "t", "One\n\n  two.\tThree", title="A title")
     assert text_of(lines) == "s t: A title One two. Three"
+    asked = structs.replace(tool, said=("who am i", "is Ana here?", *(20 * ("x" * 1000,))))
+    assert text_of(asked) == f"my server get User name:  {'d' * 100} who am i. is Ana here?{6 * ('. ' + 160 * 'x')}"
     query_levels(embedder, "q" * 5000)
     assert embedder.queries == ["q" * 2000]
 

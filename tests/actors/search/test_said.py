@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from actors.search.document import Document, Found
+from actors.search.document import MAX_SENTENCE_CHARS, MAX_SENTENCES, Document, Found
 from actors.search.documents.index import Index
-from actors.search.documents.segment import MAX_SENTENCE_CHARS, MAX_SENTENCES, analyse
+from actors.search.documents.segment import analyse
 from actors.search.ranking.search import find
 
 FORECAST = "will i need an umbrella tomorrow"
@@ -56,9 +56,11 @@ def test_words_that_only_people_use_find_a_tool_and_nothing_without_them() -> No
 
 
 def test_of_each_word_the_best_sentence_counts_and_more_of_them_say_no_more() -> None:
-    once = Index.empty().rebuild([analyse("a", [tool("a", "one", "Does one thing.", ["bells at noon"])])])
-    often = Index.empty().rebuild([analyse("a", [tool("a", "one", "Does one thing.", 5 * ["bells at noon"])])])
-    assert find(once, "bells at noon") == find(often, "bells at noon")
+    scores = {
+        find(Index.empty().rebuild([analyse("a", [one])]), "bells at noon").hits[0].score
+        for one in (tool("a", "one", "Does one thing.", count * ["bells at noon"]) for count in (1, 5))
+    }
+    assert len(scores) == 1
 
 
 def test_a_sentence_and_the_definition_together_say_more_than_the_sentence() -> None:
@@ -82,9 +84,8 @@ def test_filters_hold_for_what_people_say() -> None:
     assert found.total == 1
 
 
-def test_sentences_are_read_within_bounds_and_not_kept() -> None:
+def test_sentences_are_read_within_bounds() -> None:
     told = [f"sentence n{number} " + "w" * 1_000_000 for number in range(20)]
     segment = analyse("s", [tool("s", "t", "Does it.", told)])
     assert [f"n{number}" in segment.known for number in range(20)] == [number < MAX_SENTENCES for number in range(20)]
     assert max(map(len, segment.known)) < MAX_SENTENCE_CHARS
-    assert segment.documents == (tool("s", "t", "Does it.", ()),)

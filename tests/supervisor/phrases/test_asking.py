@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from actors.catalogue.lists.suspicions import alarms_of
 from actors.catalogue.offer import Tool
-from actors.search.documents.segment import MAX_SENTENCES
+from actors.search.document import MAX_SENTENCES
 from actors.search.language.text import words
 from benchmarks.honest import honest
 from benchmarks.poison import FAMILIES, ORDERS, poisoned
