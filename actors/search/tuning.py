@@ -49,7 +49,7 @@ FIELDS: dict[FieldName, Field] = {
 }
 SATURATION = 0.8  # k1 of BM25
 DEPRECATED = 0.8  # what words count of a document that its server advises against: its successor has the same ones
-SAID = 0.8  # the same where sentences of people are known: of more words more match by chance
+SAID = 0.85  # the same where sentences of people are known: of more words more match by chance
 REPEAT_LIMIT = 4  # a word counts at most this often per field: repeating it is free, so it is worth little
 
 # a query word's alternatives
