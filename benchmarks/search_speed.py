@@ -15,10 +15,12 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 from rapidfuzz import fuzz, process
 
 from actors.catalogue.documents import parameters_of
@@ -26,13 +28,14 @@ from actors.catalogue.lists import validation
 from actors.search.document import Document
 from actors.search.documents.index import Index
 from actors.search.documents.segment import analyse
-from actors.search.language.text import words
+from actors.search.language.text import stem, words
 from actors.search.ranking.search import find
 from benchmarks import meaning_speed, meanings, peers, stall
 from benchmarks.adversaries import HOSTILE
 from benchmarks.honest import honest
-from benchmarks.search import Tool, definition
+from benchmarks.search import Query, Tool, definition
 from benchmarks.table import Aim, Row, markdown, percentile
+from supervisor.phrases.phrase_book import FOLDER, Page
 
 SIZES = (100, 1000, 10_000)
 QUERIES = 300
@@ -41,7 +44,11 @@ PEER_S = 600.0
 SCRIPT = Path(__file__).with_name("bm25_peer.py")
 AIMS_MS = {1000: (0.8, 3.0), 10_000: (1.0, 5.0)}
 """Size -> what p50 and p99 may be, in ms."""
+Documents = dict[str, list[Document]]
+"""By server."""
 PER_SERVER = 50
+SENTENCES = 6
+ASKED = Path(__file__).with_name("said_queries.jsonl")
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -51,9 +58,14 @@ class Peer(msgspec.Struct, frozen=True):
     query_ms: list[float]
 
 
-def documents_of(tools: Sequence[Tool]) -> dict[str, list[Document]]:
+def made(size: int) -> Documents:
+    """Return so many made-up documents."""
+    return documents_of(honest(tools=size))
+
+
+def documents_of(tools: Sequence[Tool]) -> Documents:
     """Return the tools as documents of servers with fifty each."""
-    out: dict[str, list[Document]] = {}
+    out: Documents = {}
     for number, tool in enumerate(tools):
         server = f"server{number // PER_SERVER}"
         document = Document(
@@ -68,7 +80,7 @@ def documents_of(tools: Sequence[Tool]) -> dict[str, list[Document]]:
     return out
 
 
-def built(documents: dict[str, list[Document]]) -> Index:
+def built(documents: Documents) -> Index:
     """Return the index of all servers."""
     return Index.empty().rebuild(analyse(server, texts) for server, texts in documents.items())
 
@@ -149,7 +161,7 @@ def _against(name: str, size: int, ours: Sequence[float], theirs: Sequence[float
 
 def index_rows(size: int = SIZES[-1]) -> list[Row]:
     """Return the rows of the index itself."""
-    documents = documents_of(honest(tools=size))
+    documents = made(size)
     begun = time.perf_counter()
     index = built(documents)
     index_s = time.perf_counter() - begun
@@ -162,7 +174,7 @@ def index_rows(size: int = SIZES[-1]) -> list[Row]:
     worst = {name: min(took_ms(index, [text] * 3)) for name, text in HOSTILE.items()}
     name = max(worst, key=worst.__getitem__)
     replaced = percentile(again, 0.5)
-    kilobytes = memory_bytes(size) / size / 1000
+    kilobytes = memory_bytes(partial(made, size)) / size / 1000
     return [
         _figure(f"index of {size:,}", f"{index_s:.2f} s", 2.5, index_s),
         _figure("one server of 50 replaced", f"{replaced:.1f} ms", 50, replaced),
@@ -182,17 +194,65 @@ def _figure(what: str, measured: str, aim: float, value: float) -> Row:
     return Row(what=what, measured=measured, aim=Aim("<=", aim), value=value)
 
 
-def memory_bytes(size: int) -> int:
-    """Return what an index of so many tools takes, with its documents."""
+def memory_bytes(make: Callable[[], Documents]) -> int:
+    """Return what documents take with their index."""
+    stem.cache_clear()
     gc.collect()
     tracemalloc.start()
-    index = Index.empty().rebuild(
-        [analyse(server, texts) for server, texts in documents_of(honest(tools=size)).items()]
-    )
+    index = built(make())
+    stem.cache_clear()
     gc.collect()
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return taken if len(index) else 0
+
+
+def said_rows(size: int = SIZES[-1]) -> list[Row]:
+    """Return the rows of an index whose tools have sentences, beside the same one without."""
+    sentences = sorted(read_sentences())
+    queries = [query.query for query in msgspec.json.Decoder(Query).decode_lines(ASKED.read_bytes())]
+    without, having = built(made(size)), built(told(size, sentences))
+    times: tuple[list[float], list[float]] = [], []
+    for _ in range(3):  # in turns
+        times[0].extend(took_ms(without, queries))
+        times[1].extend(took_ms(having, queries))
+    rows = [
+        Row(
+            what=f"query over {size:,} with sentences, p{part * 100:g}",
+            measured=f"{(value := percentile(times[1], part)):.2f} ms",
+            compared=f"without: {(other := percentile(times[0], part)):.2f} ms",
+            ratio=f"{value / other:.2f}",
+            aim=Aim("<=", bound),
+            value=value,
+        )
+        for part, bound in ((0.5, 1.5), (0.99, 5.0))
+    ]
+    makes = partial(told, size, sentences), partial(made, size)
+    taken, before = (memory_bytes(make) / size / 1000 for make in makes)
+    return [
+        *rows,
+        Row(
+            what="memory per tool with sentences",
+            measured=f"{taken:.1f} kB",
+            compared=f"without: {before:.1f} kB",
+            ratio=f"{taken / before:.2f}",
+        ),
+    ]
+
+
+def told(size: int, sentences: Sequence[str]) -> Documents:
+    """Return made-up documents with some of these sentences each, the same ones each time."""
+    chance = random.Random(3)
+    return {
+        server: [replace(each, said=tuple(chance.choices(sentences, k=SENTENCES))) for each in documents]
+        for server, documents in made(size).items()
+    }
+
+
+def read_sentences() -> set[str]:
+    """Return all sentences of the phrase book."""
+    pages = (msgspec.json.decode(path.read_bytes(), type=Page) for path in FOLDER.glob("*.json"))
+    return {sentence for page in pages for tool in page.tools for sentence in tool.said}
 
 
 def stall_rows(size: int = SIZES[-1]) -> list[Row]:
@@ -224,7 +284,7 @@ def main() -> None:
         print(f"measuring {size} tools ...", file=sys.stderr, flush=True)
         rows += compared_at(size, python)
     print("measuring the index and the loop ...", file=sys.stderr, flush=True)
-    print(markdown([*rows, *index_rows(), *stall_rows()]))
+    print(markdown([*rows, *index_rows(), *said_rows(), *stall_rows()]))
 
 
 if __name__ == "__main__":
