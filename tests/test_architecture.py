@@ -312,7 +312,7 @@ THIRD_PARTY = frozenset(
             "rapidfuzz",
             "rich",
         ),
-        *("Stemmer", "tiktoken", "trio", "trio_websocket", "watchdog", "wsproto", "yaml"),
+        *("Stemmer", "threadpoolctl", "tiktoken", "trio", "trio_websocket", "watchdog", "wsproto", "yaml"),
     }
 )
 MODULES = {"PyStemmer": "Stemmer", "PyYAML": "yaml"}
@@ -322,7 +322,6 @@ OPTIONAL = {
     ("supervisor.tracing.sdk", "opentelemetry"): "the same",
     ("supervisor.tracing.spans", "opentelemetry"): "the same",
     ("supervisor.fleet.valkey_engine", "coredis"): "comes with the extra `fleet`; without it a daemon is alone",
-    ("supervisor.neural.package", "threadpoolctl"): "comes with the extra `neural`; without it there is no model",
 }
 TRANSITIVE = {
     (

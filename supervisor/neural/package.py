@@ -23,6 +23,7 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from actors.kit import is_want
 from actors.search.documents.embedding import MAX_DIMENSIONS, Embedder
@@ -31,11 +32,6 @@ from supervisor.config.syntax.units import Rerank
 from supervisor.neural.model import MAX_PIECES, SentenceModel
 from supervisor.neural.transformer import transformer_of
 from supervisor.neural.wordpiece import WordPieces
-
-try:
-    from threadpoolctl import threadpool_limits
-except ImportError:  # it comes with the extra `neural`, and is imported before the daemon listens or not at all
-    threadpool_limits = None
 
 log = logging.getLogger(__name__)
 
@@ -130,10 +126,8 @@ def one_thread() -> None:
     """Let every product of matrices in this process run in the thread that asks for it, from now on.
 
     Threads of the linear algebra library wait for each other in loops, so with a second query, the loop, or a server on
-    the same processors they fight instead of helping. Raises `ImportError` without the package threadpoolctl.
+    the same processors they fight instead of helping.
     """
-    if threadpool_limits is None:
-        raise ImportError("the package threadpoolctl is not installed")
     threadpool_limits(1, user_api="blas")
 
 

@@ -285,16 +285,6 @@ def test_off_does_not_even_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not (tmp_path / "model").exists()
 
 
-def test_without_threadpoolctl_there_is_no_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    source = package(tmp_path)
-    installed(source, tmp_path, monkeypatch)
-    monkeypatch.setattr("supervisor.neural.package.threadpool_limits", None)
-    assert neural.load("auto", tmp_path / "model", source) is None
-    assert "threadpoolctl is not installed" in caplog.text
-
-
 ARRAYS = weights()
 SPOILT = {
     "other weights": (None, VOCABULARY, {"weights_sha256": "0" * 64}, "weights are other ones"),
