@@ -101,12 +101,13 @@ class Indexing:
                 self._work.set()
 
     async def embed(self, embedding: Embedding) -> None:
-        if not await persist(self._conditions, "sentence model", embedding.open):
+        made = await persist(self._conditions, "sentence model", embedding.open)
+        if made is None:
             return
         while True:
-            await self._unembedded.wait()
-            self._unembedded = trio.Event()
-            made = await persist(self._conditions, "vectors", embedding.step, self._catalogue.value.index)
             if made is not None:
                 self._indexer.put(made)
                 self._work.set()  # what it publishes leads back here, until there is nothing left to do
+            await self._unembedded.wait()
+            self._unembedded = trio.Event()
+            made = await persist(self._conditions, "vectors", embedding.step, self._catalogue.value.index)

@@ -76,10 +76,10 @@ class Embedding:
         self._embedder: Embedder | None = None
         self._world_tried = False
 
-    async def open(self) -> bool:
-        """Load the embedder; return whether there is one. Raises only what `is_want` tells."""
+    async def open(self) -> Embedded | None:
+        """Load the embedder; return it without any vector, None if there is none. Raises only what `is_want` tells."""
         self._embedder = await trio.to_thread.run_sync(self._load)
-        return self._embedder is not None
+        return None if self._embedder is None else Embedded(self._embedder, {})
 
     async def step(self, index: Index) -> Embedded | None:
         """Return vectors of servers without any in this index; None if all have. Raises only what `is_want` tells."""

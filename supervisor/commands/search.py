@@ -66,4 +66,18 @@ def _show(answer: dict[str, Any]) -> None:
     if answer.get("next_cursor"):
         out.print(plain(f"for the rest, the same again with --cursor {answer['next_cursor']}"))
     shown, total = len(answer["tools"]), answer["total_found"]
-    out.print(f"{shown} of {total} found in {answer['search_time_ms']:g} ms; a score of 0 is best", markup=False)
+    compared = answer.get("compared") or {}
+    if compared.get("rerank") == "neural" and not compared.get("model"):
+        out.print("no sentence model is loaded, which `rerank` asks for: the log of the daemon says why", markup=False)
+    took = f"{shown} of {total} found in {answer['search_time_ms']:g} ms{_means(compared)}"
+    out.print(f"{took}; a score of 0 is best", markup=False)
+
+
+def _means(compared: dict[str, Any]) -> str:
+    """Return by what a search compared, empty if it did not."""
+    if not compared:
+        return ""
+    if not compared.get("model"):
+        return " by words"
+    made, of = compared["vectors"], compared["of"]
+    return " by words and meanings" if made >= of else f" by words, {made} of {of} also by meanings so far"

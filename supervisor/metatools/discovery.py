@@ -171,6 +171,19 @@ def build_answer(
     return {"notice": sentences(said, page.pop("notice", "")), **page} if said else page
 
 
+def compared(seen: Catalogue, done: Sequence[Searched]) -> dict[str, Any] | None:
+    """Return by what a search compared, beside words: the `model` of meanings, null where none is loaded, and how many
+    `vectors` there are `of` the documents that were looked at. None if it listed, or went by a path.
+    """
+    if all(each.scope.listing or each.scope.exact is not None for each in done):
+        return None
+    index = seen.index
+    if index.embedder is None:
+        return {"model": None}
+    vectors, of = index.embedded(done[0].asked.kinds, seen.visible, seen.within)
+    return {"model": index.embedder.name, "vectors": vectors, "of": of}
+
+
 def _shared_page(context: Context, done: Sequence[Searched]) -> dict[str, Any]:
     limit, took_ms = done[0].asked.limit, sum(each.milliseconds for each in done)
     ends = limit <= default_limit(len(done))

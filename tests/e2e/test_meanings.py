@@ -6,11 +6,14 @@ import os
 import sqlite3
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
+from click.testing import CliRunner
 
+from supervisor.cli import cli
 from supervisor.neural import MINILM
 from tests.e2e import daemons
 from tests.e2e.daemons import Daemon, restarted, running, stand_in
@@ -54,6 +57,8 @@ async def test_a_daemon_embeds_its_tools_once_and_imports_nothing_late(
         found = await until_embedded(daemon)
         assert found[0] == "github:create_issue"
         assert "search compares meanings" in daemon.log
+        shown = await trio.to_thread.run_sync(partial(CliRunner().invoke, cli, ["search", QUERY, "--url", daemon.url]))
+        assert shown.stdout.endswith(" ms by words and meanings; a score of 0 is best\n")
         late = [line for line in daemon.log[before:].splitlines() if line.startswith("import time:")]
         assert late == []
         kept = vectors(daemon)

@@ -141,14 +141,25 @@ class Index:
             return range(0)
         return range(self.firsts[place], self.firsts[place] + len(self.segments[place]))
 
-    def mask(self, kinds: frozenset[str], servers: frozenset[str] | None) -> Bools | None:
-        """Return which documents are of these kinds and servers (None: every server); None if that is all of them."""
+    def embedded(self, kinds: frozenset[str], servers: frozenset[str], within: Bools | None) -> tuple[int, int]:
+        """Return how many of the documents that `mask` lets through have a vector, and how many these are."""
+        mask, have = self.mask(kinds, servers, within), self.meanings.present
+        if mask is None:
+            return int(have.sum()), len(self)
+        return int((mask & have).sum()), int(mask.sum())
+
+    def mask(self, kinds: frozenset[str], servers: frozenset[str] | None, within: Bools | None = None) -> Bools | None:
+        """Return which documents are of these kinds and servers (None: every server), and true `within`; None if that
+        is all of them.
+        """
         mask: Bools | None = None
         if not self.all_kinds <= kinds:
             mask = np.array([kind in kinds for kind in KINDS], np.bool_)[self.kinds]
         if servers is not None and not self.servers <= servers:
             visible = np.array([segment.server in servers for segment in self.segments], np.bool_)[self.segment_of]
             mask = visible if mask is None else mask & visible
+        if within is not None:
+            mask = within if mask is None else mask & within
         return mask
 
 

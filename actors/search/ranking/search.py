@@ -39,9 +39,7 @@ def find(
     `*` lists everything in path order; a query of no or one character finds nothing.
     """
     text = _clip(query)
-    mask = index.mask(kinds, servers)
-    if within is not None:
-        mask = within if mask is None else mask & within
+    mask = index.mask(kinds, servers, within)
     if text.strip() == EVERYTHING:
         return _listing(index, mask, limit)
     if len("".join(clean(text).split())) < 2:

@@ -35,6 +35,7 @@ from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.discovery import (
     DiscoverySettings,
     build_answer,
+    compared,
     cut,
     find_servers,
     no_server,
@@ -51,6 +52,7 @@ from supervisor.service.calls.searches import Searches
 from supervisor.service.calls.side_by_side import side_by_side
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
+from supervisor.service.fitting.relay import is_whole
 from supervisor.service.introduction import Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import NO_META
@@ -145,7 +147,8 @@ class MetaCalls:
                 exchange.only_reads = name == definitions.READ_ONLY
                 return await self._execute(exchange, given, call.meta)
             case definitions.DISCOVER:
-                return self._own(client, await self._show(exchange, name, given, self._discover(exchange, given)))
+                found = self._discover(exchange, given, call.meta)
+                return self._own(client, await self._show(exchange, name, given, found))
             case definitions.LIST_RESOURCES:
                 return self._own(client, await self._show(exchange, name, given, self._list_for_model(client, given)))
             case definitions.READ_RESOURCE:
@@ -214,7 +217,7 @@ class MetaCalls:
             return own
         return name
 
-    async def _discover(self, exchange: Exchange, arguments: msgspec.Raw) -> _Shown:
+    async def _discover(self, exchange: Exchange, arguments: msgspec.Raw, meta: msgspec.Raw) -> _Shown:
         client, configured = exchange.client, self._deployment.value.settings
         settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
         most, confirms = settings.discover_limit_max, partial(self._visible.confirms, client.principal)
@@ -231,6 +234,8 @@ class MetaCalls:
             weight(seen, done) // PAGE_COST,
             partial(build_answer, seen, statuses, done, settings, trio.current_time(), servers, confirms, reads),
         )
+        if is_whole(meta) and (told := compared(seen, done)) is not None:  # no model pays for it
+            answer["compared"] = {**told, "rerank": configured.rerank}
         has_structured = configured.discover_structured != "never" and (
             configured.discover_structured == "always" or client.name not in MODEL_READS_STRUCTURED
         )

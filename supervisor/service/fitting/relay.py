@@ -82,6 +82,11 @@ def fit(result: Result, era: Era, server: str) -> bytes:
     return body if kind == b'"complete"' else with_member(without(body, "resultType"), b'"resultType":"complete"')
 
 
+def is_whole(meta: msgspec.Raw) -> bool:
+    """Say whether a call, by its `_meta`, is made by a program that wants all of the result."""
+    return bytes(json.at(meta, WHOLE)) == b"true"
+
+
 def with_member(body: bytes, member: bytes) -> bytes:
     """Return a JSON object with one member put in front; `body` must be an object."""
     rest = memoryview(body.lstrip())[1:]

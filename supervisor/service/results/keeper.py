@@ -19,12 +19,11 @@ import trio
 from actors.errors import InvalidArguments
 from actors.kit import ClientQuota, Latest
 from actors.principal import ClientKey
-from actors.protocol.wire import json
 from supervisor.fleet.lives import DaemonLife, life_in
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.fitting.relay import WHOLE, not_found, with_text
+from supervisor.service.fitting.relay import is_whole, not_found, with_text
 from supervisor.service.results.cutting import cut, left_out, size_of
 from supervisor.service.results.long_text import LongText
 from supervisor.service.results.paths import Path
@@ -145,7 +144,7 @@ class KeptResults:
     def _budget(self, server: str, tool: str, meta: msgspec.Raw) -> int | None:
         """Return how many tokens a model gets of a result; None for all of it."""
         budget = self._deployment.value.rules_of(server).result_budget(tool)
-        return None if bytes(json.at(meta, WHOLE)) == b"true" else budget
+        return None if is_whole(meta) else budget
 
     async def read(self, exchange: Exchange, uri: str) -> ResultPart:
         """Return a part of a result. A checkpoint if that is work.

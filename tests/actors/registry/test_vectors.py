@@ -57,7 +57,8 @@ def index_of(**counts: int) -> Index:
 
 async def opened(embedder: FakeEmbedder | None, kept: KeptVectors) -> Embedding:
     made = Embedding(lambda: embedder, kept)
-    assert await made.open() == (embedder is not None)
+    there = await made.open()
+    assert (None if there is None else (there.embedder, there.servers)) == (embedder and (embedder, {}))
     return made
 
 
