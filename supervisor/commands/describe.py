@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 import msgspec
 import trio
+from msgspec import structs
 from rich.console import RenderableType
 
 from actors.catalogue.offer import Tool
@@ -38,7 +39,15 @@ from supervisor.config.sections.describe import DescribeSettings
 from supervisor.daemon_client.client import DaemonClient
 from supervisor.phrases.asking import Model, NoAnswer, messages_of, sentences_of
 from supervisor.phrases.models import model_of
-from supervisor.phrases.phrase_book import KnownTool, Page, faults_of, files_of, read_page, write_page
+from supervisor.phrases.phrase_book import (
+    MAX_FILE_BYTES,
+    KnownTool,
+    Page,
+    faults_of,
+    files_of,
+    read_page,
+    write_page,
+)
 
 PATH: Final = "/api/phrases"
 SOURCES: Final = {"file": "FILE", "book": "BOOK", "model": "MODEL", "none": "NONE"}
@@ -171,21 +180,37 @@ def _write(server: str, place: Path, config: Path | None, url: str) -> None:
     usable = [row for row in rows if not row["suspicious"]]
     if len(usable) < len(rows):
         say(f"{len(rows) - len(usable)} tools are suspicious, and left out; see {command('tools', '--server', server)}")
-    model = model_of(settings, environ, default_containment())
-    tools = run(lambda: _ask_all(model, settings, usable))
-    if not tools:
-        raise CommandFailed(f"nothing that {settings.called} said is of use: no page was written")
-    made = f"by the model {settings.called}, from the definitions alone"
     try:
-        with place.open("x", encoding="utf-8") as file:
-            file.write(write_page(Page(server=server, package="", made=made, tools=tuple(tools))))
+        file = place.open("x", encoding="utf-8")  # before the model is asked, and paid
     except OSError as error:
         raise CommandFailed(f"the page cannot be written: {error}") from None
-    say(plain(f"{place}: {len(tools)} of {len(rows)} tools have sentences.").plain)
+    model = model_of(settings, environ, default_containment())
+    with file:
+        tools, why = run(lambda: _ask_all(model, settings, usable))
+        made = f"by the model {settings.called}, from the definitions alone"
+        text, count = _page_that_fits(Page(server=server, package="", made=made, tools=tuple(tools)))
+        file.write(text if tools else "")
+    if not tools:
+        place.unlink(missing_ok=True)
+        raise CommandFailed(why or f"nothing that {settings.called} said is of use: no page was written")
+    say(plain(f"{place}: {count} of {len(rows)} tools have sentences.").plain)
+    if count < len(tools):
+        say(f"A page has {MAX_FILE_BYTES} bytes at the most: {len(tools) - count} more tools are left out.")
+    if why:
+        raise CommandFailed(f"{why}; of the tools after that there is nothing in the page")
 
 
-async def _ask_all(model: Model, settings: DescribeSettings, rows: Sequence[Row]) -> list[KnownTool]:
-    """Return what the model says, batch by batch. Raises `CommandFailed`."""
+def _page_that_fits(page: Page) -> tuple[str, int]:
+    """Return a page as files have it, with as many of its tools as there is room for, and how many these are."""
+    text = write_page(page)
+    while (size := len(text.encode())) > MAX_FILE_BYTES:
+        page = structs.replace(page, tools=page.tools[: len(page.tools) * MAX_FILE_BYTES // (size + 1)])
+        text = write_page(page)
+    return text, len(page.tools)
+
+
+async def _ask_all(model: Model, settings: DescribeSettings, rows: Sequence[Row]) -> tuple[list[KnownTool], str]:
+    """Return what the model says, batch by batch, and why it says no more, empty if it was asked for all."""
     known: list[KnownTool] = []
     try:
         for first in range(0, len(rows), settings.batch):
@@ -197,11 +222,11 @@ async def _ask_all(model: Model, settings: DescribeSettings, rows: Sequence[Row]
                 known.append(KnownTool(row["tool"], row["digest"], tuple(row["parameters"]), sentences))
             say(f"asked for {first + len(some)} of {len(rows)} tools")
     except NoAnswer as error:
-        raise CommandFailed(f"{settings.called}: {error}") from None
+        return known, f"{settings.called}: {error}"
     finally:
         with trio.move_on_after(CLOSE_S, shield=True):
             await model.close()
-    return known
+    return known, ""
 
 
 def _tool_of(told: Row) -> Tool:

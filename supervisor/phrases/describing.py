@@ -3,15 +3,18 @@
 - Each definition is asked for once, also over restarts: what was said of it is kept by its digest. Where nothing usable
   was said, that is kept, too, for a week or until another model is configured.
 - A definition that is suspicious by its own words is not shown to the model.
-- Within 24 hours so many definitions are asked for, and no more: what is kept says how many were.
-- A model that does not answer is left alone for a while, each time longer, and others wait in its place meanwhile.
+- Within 24 hours so many definitions are asked for, and no more: what is kept says how many were. For one server these
+  are at most twice as many as it has tools, so that one that changes its definitions takes little from others.
+- A model that does not answer, or says nothing usable, is left alone for a while, each time longer, and others wait in
+  its place meanwhile. A definition of which nothing usable was said three times is not asked for again so soon.
 - A server is indexed again when all its tools were asked for. Nothing waits for any of this.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -30,6 +33,8 @@ from supervisor.phrases.asking import Model, NoAnswer, messages_of, sentences_of
 from supervisor.phrases.port import DescribingStatus
 from supervisor.phrases.sources import Kept, Sources
 
+log = logging.getLogger(__name__)
+
 WHAT: Final = "model of `describe`"
 DAY_S: Final = 86_400.0
 ASKED_AGAIN_S: Final = 7 * DAY_S
@@ -38,6 +43,13 @@ SHORTEST_PAUSE_S: Final = 1.0
 FIRST_PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 3600.0
 READ_AGAIN_S: Final = 10.0
+MAX_USELESS: Final = 3
+"""So often a batch is asked for of which nothing usable is said: it may be the model, or what is in the definitions."""
+CHANGES_A_DAY: Final = 2
+"""So often a server's tools are asked for within 24 hours, on average."""
+FEW_TOOLS: Final = 10
+"""A server with fewer is asked for as one with so many."""
+USELESS: Final = "nothing that it answers is of use"
 CLOSE_S: Final = 1.0
 Waiting = dict[bytes, Tool]
 """Tools as their server declares them, by the digests of their definitions."""
@@ -88,6 +100,9 @@ class Describing:
         self._waiting: dict[str, Waiting] = {}
         self._fresh: set[str] = set()
         self._asked: deque[float] = deque(maxlen=settings.tools_per_day)
+        self._asked_of: dict[str, deque[float]] = {}
+        self._useless: Counter[bytes] = Counter()
+        self._is_told = False
         self._failures = self._in_a_row = 0
         self._last_failure = ""
         self._not_before = 0.0
@@ -117,7 +132,8 @@ class Describing:
                     await self._catalogue.wait_newer(version)
                 elif (pause := self._pause_s()) > 0:
                     await self._publish()
-                    await trio.sleep(pause)
+                    with trio.move_on_after(pause):
+                        await self._catalogue.wait_newer(version)
                 else:
                     await self._ask(next(iter(self._waiting)))
         finally:
@@ -138,6 +154,7 @@ class Describing:
         for server in self._looked.keys() - catalogue.entries.keys():
             del self._looked[server]
             self._waiting.pop(server, None)
+            self._asked_of.pop(server, None)
         for server, entry in catalogue.entries.items():
             tools = entry.offer.tools
             if self._looked.get(server) is tools:
@@ -186,7 +203,12 @@ class Describing:
     def _pause_s(self) -> float:
         """Return for how long nobody is to be asked; 0 if somebody may be now."""
         pause = self._not_before - trio.current_time()
-        if self._room() <= 0:
+        is_full = self._room() <= 0
+        if is_full and not self._is_told:
+            most, waiting = self._settings.tools_per_day, sum(map(len, self._waiting.values()))
+            log.warning("a model was asked for %d tools within a day, as many as it may be; %d wait", most, waiting)
+        self._is_told = is_full
+        if is_full:
             pause = max(pause, next(self._asked_today()) + DAY_S - self._clock(), SHORTEST_PAUSE_S)
         return min(max(pause, SHORTEST_PAUSE_S), LONGEST_PAUSE_S) if pause > 0 else 0.0
 
@@ -196,7 +218,12 @@ class Describing:
         waiting = {digest: tool for digest, tool in self._waiting[server].items() if self._is_wanted(digest, now)}
         if len(waiting) < len(self._waiting[server]):  # another server has the same ones
             self._fresh.add(server)
-        batch = dict(islice(waiting.items(), min(self._settings.batch, self._room())))
+        room = self._room_of(server)
+        if not room:  # it changes its tools faster than anybody needs sentences for them
+            log.warning("%s: its tools have changed too often today to ask for sentences for them", server)
+            del self._waiting[server]
+            return
+        batch = dict(islice(waiting.items(), min(self._settings.batch, self._room(), room)))
         tools = [*batch.values()]
         if tools:
             self._asked.extend([now] * len(tools))
@@ -206,7 +233,12 @@ class Describing:
             except NoAnswer as error:
                 self._fail(server, waiting, batch, str(error))
                 return
-            self._keep(server, batch, await beside(partial(sentences_of, answer, tools)))
+            self._asked_of[server].extend([now] * len(tools))
+            said = await beside(partial(sentences_of, answer, tools))
+            if not said and self._may_be_the_model(batch):
+                self._fail(server, waiting, batch, USELESS)
+                return
+            self._keep(server, batch, said)
         left = {digest: tool for digest, tool in waiting.items() if digest not in batch}
         del self._waiting[server]
         if left:
@@ -214,10 +246,25 @@ class Describing:
         else:
             await self._publish()
 
+    def _room_of(self, server: str) -> int:
+        """Return for how many definitions of a server it may be asked today."""
+        now, most = self._clock(), CHANGES_A_DAY * max(FEW_TOOLS, len(self._looked[server]))
+        asked = self._asked_of.setdefault(server, deque())
+        while asked and abs(now - asked[0]) >= DAY_S:
+            asked.popleft()
+        return max(0, most - len(asked))
+
+    def _may_be_the_model(self, batch: Waiting) -> bool:
+        """Count that nothing usable was said of these; say whether to ask for them again."""
+        self._useless.update(batch.keys())
+        return max(self._useless[digest] for digest in batch) < MAX_USELESS
+
     def _keep(self, server: str, batch: Waiting, said: Mapping[int, tuple[str, ...]]) -> None:
         now, called = self._clock(), self._settings.called
         kept = {digest: Kept(said.get(at, ()), called, now) for at, digest in enumerate(batch)}
         self._store.save_phrases(self._sources.keep(kept))
+        for digest in batch:
+            del self._useless[digest]
         self._in_a_row = 0
         self._conditions.end(WHAT)
         if said:

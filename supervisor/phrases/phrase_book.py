@@ -143,7 +143,7 @@ def faults_of(page: Page) -> Iterator[str]:
     if not page.server or not page.made:
         yield 'it says nothing of its "server", or how its sentences were "made"'
     names = Counter(tool.name for tool in page.tools)
-    digests = Counter(tool.digest for tool in page.tools)
+    digests = Counter(tool.digest for tool in page.tools if tool.digest.strip("0"))
     for tool in page.tools:
         name = escape(tool.name[:100])
         if names[tool.name] > 1 or digests[tool.digest] > 1:

@@ -37,7 +37,7 @@ _ORDER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override) (?:all|any|the|your|my)? ?(?:previous|prior|above|earlier)\b"
 )
 _OF_MODELS: Final = (
-    ("has markup in it", re.compile(r"[\[\]|*_^~#=]")),
+    ("has markup in it", re.compile(r"[\[\]|*_^~=]|^#|##")),
     (
         "has an address in it",
         re.compile(

@@ -65,8 +65,10 @@ class Sources:
     def keep(self, answers: Mapping[bytes, Kept]) -> dict[bytes, bytes]:
         """Take what a model said, by the digests of definitions, and return it as it is kept on the disk."""
         self._kept.update(answers)
-        while len(self._kept) > MAX_PHRASES:
-            del self._kept[next(iter(self._kept))]
+        if (more := len(self._kept) - MAX_PHRASES) > 0:  # what nothing usable was said of goes first
+            oldest = sorted(self._kept, key=lambda digest: bool(self._kept[digest].sentences))
+            for digest in oldest[:more]:
+                del self._kept[digest]
         return {digest: msgspec.json.encode(kept) for digest, kept in answers.items()}
 
     def recall(self, saved: Mapping[bytes, bytes]) -> None:

@@ -78,7 +78,8 @@ def _rows(entry: Entry, asked: PhrasesQuery, hide: Callable[[str], str]) -> Iter
         own = tool.own or tool
         said = entry.phrases(entry.server, own)
         row = {"tool": own.name, "source": said.source, "sentences": said.sentences, "suspicious": bool(own.alarms)}
-        yield {**row, **(_told(own, hide) if asked.told else {})}
+        defined = {"digest": digest_of(own).hex(), "parameters": sorted(parameter_names(own))}
+        yield {**row, **defined, **({"told": _told(own, hide)} if asked.told else {})}
 
 
 def _told(tool: Tool, hide: Callable[[str], str]) -> dict[str, Any]:
@@ -86,5 +87,4 @@ def _told(tool: Tool, hide: Callable[[str], str]) -> dict[str, Any]:
 
     told = told_of(tool)
     told["parameters"] = {hide(name): hide(described) for name, described in told["parameters"].items()}
-    told |= {name: hide(told[name]) for name in ("name", "title", "description")}
-    return {"digest": digest_of(tool).hex(), "parameters": sorted(parameter_names(tool)), "told": told}
+    return told | {name: hide(told[name]) for name in ("name", "title", "description")}

@@ -109,6 +109,13 @@ async def test_a_page_that_a_model_made_is_checked_and_can_be_ones_file(tmp_path
             assert done.stderr.splitlines()[-1].endswith("home.json: 2 of 3 tools have sentences.")
             again = await invoke("home", "--write", str(place), *at)
             assert (again.exit_code, "cannot be written" in again.stderr) == (1, True)
+            assert len(model.asked) == 2  # it is not asked for what cannot be written
+            replies = iter((model.answer, lambda stream, request: model.send(stream, 500, b"")))
+            model.reply = lambda stream, request: next(replies)(stream, request)
+            part = await invoke("home", "--write", str(tmp_path / "part.json"), *at)
+            assert part.exit_code == 1
+            assert part.stderr.splitlines()[-1].startswith("Error: small: it answers HTTP 500; ")
+            assert [tool.name for tool in read_page(tmp_path / "part.json").tools] == ["feed_cat"]
             model.reply = lambda stream, request: model.send(stream, 500, b"")
             failed = await invoke("home", "--write", str(tmp_path / "none.json"), *at)
             assert failed.stderr.splitlines()[-1] == "Error: small: it answers HTTP 500"

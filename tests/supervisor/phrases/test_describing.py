@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
 from msgspec.structs import replace
 from trio.testing import wait_all_tasks_blocked
@@ -17,13 +18,25 @@ from actors.kit import Conditions, Latest
 from actors.registry_inbox import PhrasesChanged
 from actors.search.documents.index import Index
 from supervisor.config.sections.describe import DescribeSettings
+from supervisor.phrases import sources
 from supervisor.phrases.asking import Message, NoAnswer
-from supervisor.phrases.describing import ASKED_AGAIN_S, DAY_S, LONGEST_PAUSE_S, Describing
+from supervisor.phrases.describing import (
+    ASKED_AGAIN_S,
+    CHANGES_A_DAY,
+    DAY_S,
+    FEW_TOOLS,
+    LONGEST_PAUSE_S,
+    MAX_USELESS,
+    Describing,
+)
 from supervisor.phrases.phrase_book import KnownTool, Page, PhraseBook
 from supervisor.phrases.sources import Sources
 from tests.fakes.chat_model import answer_to, defined, definitions_in
 
 NOTE, FIND = defined("add_note", "Keeps a note.", "text"), defined("find_notes", "Looks notes up.", "words")
+
+
+LETTERS = "abcdefghij"
 
 
 def say(told: dict[str, Any]) -> list[str]:
@@ -199,7 +212,7 @@ async def test_a_model_that_fails_is_left_alone_for_longer_each_time_and_asked_i
         assert status.failures == len(scene.questions) - 3
 
 
-async def test_an_answer_without_use_counts_for_a_week_or_until_there_is_another_model(
+async def test_an_answer_without_use_is_asked_for_thrice_and_again_after_a_week_or_of_another_model(
     autojump_clock: object,
 ) -> None:
     store = Kept()
@@ -207,21 +220,53 @@ async def test_an_answer_without_use_counts_for_a_week_or_until_there_is_another
     scene.answer = lambda messages: b"I would rather not."
     scene.offer(notes=[NOTE])
     async with running(scene):
-        assert scene.questions == [["add_note"]]
+        assert [each.why for each in scene.conditions.now()] == ["nothing that it answers is of use"]
+        await trio.sleep(30)
+        assert scene.questions == MAX_USELESS * [["add_note"]]
         assert scene.sources.said("notes", NOTE) == Said()
         assert scene.told == []
+        assert scene.conditions.now() == []
         scene.offer(notes=[NOTE])
         await trio.sleep(3600)
-        assert len(scene.questions) == 1
+        assert len(scene.questions) == MAX_USELESS
         await trio.sleep(ASKED_AGAIN_S)
         scene.offer(notes=[replace(NOTE)])
-        await trio.sleep(1)
-        assert len(scene.questions) == 2
+        await trio.sleep(30)
+        assert len(scene.questions) == 2 * MAX_USELESS
     other = Scene(store)
     other.settings = other.describing._settings = replace(other.settings, model="large")
     other.offer(notes=[NOTE])
     async with running(other):
-        assert other.questions == [["add_note"]]
+        assert other.questions[0] == ["add_note"]
+
+
+async def test_a_server_that_changes_all_the_time_takes_little_from_the_others(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = Scene(Kept(), tools_per_day=100, batch=5)
+    async with running(scene):
+        for turn in range(60):
+            scene.offer(restless=[defined("a", f"It does {turn}."), defined("b", f"It is {turn}.")])
+            await trio.sleep(1)
+        assert sum(map(len, scene.questions)) == CHANGES_A_DAY * FEW_TOOLS
+        assert "restless: its tools have changed too often" in caplog.text
+        scene.offer(restless=[defined("a", "x")], notes=[defined(f"{a}{b}zz", "y") for a in "abcdefg" for b in LETTERS])
+        await trio.sleep(1)
+        assert sum(map(len, scene.questions)) == CHANGES_A_DAY * FEW_TOOLS + 70
+
+
+async def test_a_model_that_was_asked_for_all_of_a_day_is_told_of_once_and_what_waits_is_looked_at(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = Scene(Kept(), tools_per_day=2)
+    scene.offer(notes=[NOTE, FIND, defined("drop_note", "x")])
+    async with running(scene):
+        await trio.sleep(7200)
+        assert caplog.text.count("as many as it may be") == 1
+        assert scene.describing.status().waiting == 1
+        scene.offer(notes=[NOTE])
+        await trio.sleep(1)
+        assert scene.describing.status().waiting == 0
 
 
 async def test_without_a_database_it_waits_until_it_knows_what_was_asked_for(autojump_clock: object) -> None:
@@ -246,3 +291,13 @@ async def test_a_server_that_is_gone_is_not_asked_for_any_more(autojump_clock: o
         await trio.sleep(3600)
         assert scene.questions == [["add_note"]]
         assert scene.describing.status().waiting == 0
+
+
+def test_of_too_many_definitions_those_go_first_of_which_nothing_usable_was_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sources, "MAX_PHRASES", 2)
+    known = Sources()
+    for number, said in enumerate((("a wish", "a need"), (), ("another wish", "another need"))):
+        known.keep({bytes([number]): sources.Kept(said, "small", 0.0)})
+    assert [known.kept(bytes([number])) is not None for number in range(3)] == [True, False, True]

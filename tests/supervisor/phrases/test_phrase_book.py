@@ -196,6 +196,11 @@ def test_a_file_of_ones_own_that_is_not_there_is_told_of(tmp_path: Path, caplog:
     assert "there is no such file" in caplog.text
 
 
+def test_digests_of_which_nothing_is_known_may_be_the_same() -> None:
+    tools = tuple(KnownTool(name, 32 * "0", (), ("do it for me",)) for name in ("one", "two"))
+    assert [*faults_of(Page(server="s", package="", made="by hand", tools=tools))] == []
+
+
 def test_faults_of_a_page_are_named_each_with_its_place() -> None:
     twice = KnownTool("x\x1b", "0" * 31, (), ())
     assert [*faults_of(Page(server="", package="", made="", tools=(twice, twice)))] == [
