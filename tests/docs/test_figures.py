@@ -12,6 +12,7 @@ BENCHMARKS = (ROOT / "docs" / "background" / "benchmarks.md").read_text(encoding
 COMPARISON = (ROOT / "docs" / "background" / "comparison.md").read_text(encoding="utf-8")
 WORST = (ROOT / "docs" / "background" / "worst-cases.md").read_text(encoding="utf-8")
 SEARCH = " ".join((ROOT / "docs" / "background" / "search-quality.md").read_text(encoding="utf-8").split())
+PHRASES = (ROOT / "docs" / "background" / "search-phrases.md").read_text(encoding="utf-8")
 
 
 def compared() -> dict[tuple[str, str], str]:
@@ -71,6 +72,15 @@ def test_the_readme_has_the_figures_of_the_search_on_unread_queries() -> None:
     unread = "| queries for tools of unread servers | words |"
     expected = [*of_read, *measured(unread, person), *measured(unread, model)]
     assert quoted == [figure for figures in expected for figure in figures]
+
+
+def test_the_readme_has_the_figures_of_sentences_of_people() -> None:
+    part = README[README.index("That is by words alone.") :].partition("For other servers")[0]
+    table = PHRASES.partition("And for the 69 servers")[0]
+    rows = re.findall(r"^\| \d+ (?:as a person|more).*?\| ([\d.]+) / ([\d.]+) \| [\d. /]+ \|$", table, re.MULTILINE)
+    figures = [math.floor(float(each) + 0.5) for column in zip(*rows, strict=True) for each in column]
+    assert list(map(int, re.findall(r"(\d+) %", part))) == figures
+    assert len(figures) == 4
 
 
 def test_what_is_said_below_the_measured_list_is_what_it_has() -> None:
