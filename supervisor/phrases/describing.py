@@ -44,7 +44,7 @@ FIRST_PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 3600.0
 READ_AGAIN_S: Final = 10.0
 MAX_USELESS: Final = 3
-"""So often a batch is asked for of which nothing usable is said: it may be the model, or what is in the definitions."""
+"""So often a definition is asked for of which nothing usable is said: it may be the model, or what stands beside it."""
 CHANGES_A_DAY: Final = 2
 """So often a server's tools are asked for within 24 hours, on average."""
 FEW_TOOLS: Final = 10
@@ -128,6 +128,7 @@ class Describing:
                 await self._look(self._catalogue.value, tells=was_late)
                 was_late = False
                 if not self._waiting:
+                    self._conditions.end(WHAT)
                     await self._publish()
                     await self._catalogue.wait_newer(version)
                 elif (pause := self._pause_s()) > 0:
@@ -168,6 +169,9 @@ class Describing:
                 self._store.use_phrases(used)
             if used and tells:
                 self._fresh.add(server)
+            if self._useless:
+                still = {digest for each in self._waiting.values() for digest in each}
+                self._useless = Counter({digest: n for digest, n in self._useless.items() if digest in still})
 
     def _divide(self, server: str, tools: Sequence[Tool], now: float) -> tuple[Waiting, list[bytes]]:
         """Return the tools that are to be asked for, and the digests of those that were. Runs in a worker thread."""
@@ -219,11 +223,13 @@ class Describing:
         if len(waiting) < len(self._waiting[server]):  # another server has the same ones
             self._fresh.add(server)
         room = self._room_of(server)
-        if not room:  # it changes its tools faster than anybody needs sentences for them
+        if waiting and not room:  # it changes its tools faster than anybody needs sentences for them
             log.warning("%s: its tools have changed too often today to ask for sentences for them", server)
             del self._waiting[server]
             return
-        batch = dict(islice(waiting.items(), min(self._settings.batch, self._room(), room)))
+        # Half as many each time that nothing was usable: one may spoil it for those beside it.
+        size = max(1, self._settings.batch >> self._useless[next(iter(waiting), b"")])
+        batch = dict(islice(waiting.items(), min(size, self._room(), room)))
         tools = [*batch.values()]
         if tools:
             self._asked.extend([now] * len(tools))
@@ -235,10 +241,16 @@ class Describing:
                 return
             self._asked_of[server].extend([now] * len(tools))
             said = await beside(partial(sentences_of, answer, tools))
-            if not said and self._may_be_the_model(batch):
-                self._fail(server, waiting, batch, USELESS)
+            if not said:
+                self._useless.update(batch.keys())
+                hopeless = {digest: each for digest, each in batch.items() if self._useless[digest] >= MAX_USELESS}
+                self._keep(server, hopeless, {})
+                again = {digest: each for digest, each in waiting.items() if digest not in hopeless}
+                self._fail(server, again, {each: again[each] for each in batch if each in again}, USELESS)
                 return
             self._keep(server, batch, said)
+            self._in_a_row = 0
+            self._conditions.end(WHAT)
         left = {digest: tool for digest, tool in waiting.items() if digest not in batch}
         del self._waiting[server]
         if left:
@@ -254,19 +266,14 @@ class Describing:
             asked.popleft()
         return max(0, most - len(asked))
 
-    def _may_be_the_model(self, batch: Waiting) -> bool:
-        """Count that nothing usable was said of these; say whether to ask for them again."""
-        self._useless.update(batch.keys())
-        return max(self._useless[digest] for digest in batch) < MAX_USELESS
-
     def _keep(self, server: str, batch: Waiting, said: Mapping[int, tuple[str, ...]]) -> None:
         now, called = self._clock(), self._settings.called
         kept = {digest: Kept(said.get(at, ()), called, now) for at, digest in enumerate(batch)}
+        if not kept:
+            return
         self._store.save_phrases(self._sources.keep(kept))
         for digest in batch:
             del self._useless[digest]
-        self._in_a_row = 0
-        self._conditions.end(WHAT)
         if said:
             self._fresh.add(server)
 
@@ -278,9 +285,10 @@ class Describing:
         pause = min(FIRST_PAUSE_S * 2.0 ** min(self._in_a_row - 1, 20), LONGEST_PAUSE_S)
         self._not_before = trio.current_time() + pause
         self._conditions.begin(WHAT, why)
-        others = {digest: tool for digest, tool in waiting.items() if digest not in batch}
         del self._waiting[server]
-        self._waiting[server] = {**others, **batch}
+        if waiting:
+            others = {digest: tool for digest, tool in waiting.items() if digest not in batch}
+            self._waiting[server] = {**others, **batch}
 
     async def _publish(self) -> None:
         """Have servers indexed again of whose tools there are new sentences."""

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from actors.catalogue.lists.findings import LOOKALIKES
@@ -36,36 +37,41 @@ _ADDRESS: Final = re.compile(r"://|\b(?:javascript|data|mailto):\S")
 _ORDER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override) (?:all|any|the|your|my)? ?(?:previous|prior|above|earlier)\b"
 )
-_OF_MODELS: Final = (
-    ("has markup in it", re.compile(r"[\[\]|*_^~=]|^#|##")),
-    (
-        "has an address in it",
-        re.compile(
-            r"@|\bwww\.|[\w-]\.(?:com|net|org|info|biz|io|dev|app|ai|co|me|xyz|top|site|online|link|page|edu|gov|[a-z]{2})\b"
-            r"|\b\d{1,3}(?:\.\d{1,3}){3}\b|\blocalhost\b|:\d{2,5}\b(?<!\d:\d\d)"
+
+
+@cache
+def _of_models() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return what is wrong with a sentence that matches: compiled for who has a model, and not at each start."""
+    return (
+        ("has markup in it", re.compile(r"[\[\]|*_^~=]|^#|##")),
+        (
+            "has an address in it",
+            re.compile(
+                r"@|\bwww\.|[\w-]\.(?:com|net|org|info|biz|io|dev|app|ai|co|me|xyz|top|site|online|link|page|edu|gov|[a-z]{2})\b"
+                r"|\b\d{1,3}(?:\.\d{1,3}){3}\b|\blocalhost\b|:\d{2,5}\b(?<!\d:\d\d)"
+            ),
         ),
-    ),
-    ("has the place of a file in it", re.compile(r"\\|(?:^|\s)\.{0,2}/|\S/\S*/|\b[a-z]:/")),
-    (
-        "speaks to a model",
-        re.compile(
-            r"\b(?:system|assistant|developer|human|user|important|note|warning|attention|instructions?) ?:"
-            r"|\b(?:this|that|these|those|other|another|every|any|all|which|following|right|best) tools?\b"
-            r"|\btool (?:calls?|use|names?|descriptions?|results?)\b|\bfunction calls?\b|\bsystem prompts?\b"
-            r"|\b(?:use|using|call|calling|invoke|choose|prefer|pick|select|trust) (?:the|only|this|that|its?) "
-            r"(?:\S{1,40} )?(?:tool|function|server|mcp)\b"
-            r"|\b(?:always|never|must|should|only) (?:use|call|invoke|choose|prefer|pick|select|trust) "
-            r"(?:this|it|the|me)\b"
-            r"|\byou (?:must|should|shall|have to|need to|are|will now|may only)\b"
-            r"|\b(?:ignore|disregard|forget|override|bypass) (?:\w{1,20} ){0,3}"
-            r"(?:instructions?|prompts?|rules?|guidelines?|directions?|safety|tools?|servers?)\b"
-            r"|\b(?:above|previous|prior|earlier|new|following) (?:instructions?|prompts?)\b"
-            r"|\bas an? (?:ai|language model|assistant)\b|\b(?:regardless|irrespective) of\b"
-            r"|\bwhatever (?:the|you|is|they|anybody)\b"
-            r"|\b(?:any|every|all) (?:request|quer|question|prompt|message|task)"
+        ("has the place of a file in it", re.compile(r"\\|(?:^|\s)\.{0,2}/|\S/\S*/|\b[a-z]:/")),
+        (
+            "speaks to a model",
+            re.compile(
+                r"\b(?:system|assistant|developer|human|user|important|note|warning|attention|instructions?) ?:"
+                r"|\b(?:this|that|these|those|other|another|every|any|all|which|following|right|best) tools?\b"
+                r"|\btool (?:calls?|use|names?|descriptions?|results?)\b|\bfunction calls?\b|\bsystem prompts?\b"
+                r"|\b(?:use|using|call|calling|invoke|choose|prefer|pick|select|trust) (?:the|only|this|that|its?) "
+                r"(?:\S{1,40} )?(?:tool|function|server|mcp)\b"
+                r"|\b(?:always|never|must|should|only) (?:use|call|invoke|choose|prefer|pick|select|trust) "
+                r"(?:this|it|the|me)\b"
+                r"|\byou (?:must|should|shall|have to|need to|are|will now|may only)\b"
+                r"|\b(?:ignore|disregard|forget|override|bypass) (?:\w{1,20} ){0,3}"
+                r"(?:instructions?|prompts?|rules?|guidelines?|directions?|safety|tools?|servers?)\b"
+                r"|\b(?:above|previous|prior|earlier|new|following) (?:instructions?|prompts?)\b"
+                r"|\bas an? (?:ai|language model|assistant)\b|\b(?:regardless|irrespective) of\b"
+                r"|\bwhatever (?:the|you|is|they|anybody)\b"
+                r"|\b(?:any|every|all) (?:request|quer|question|prompt|message|task)"
+            ),
         ),
-    ),
-)
+    )
 
 
 def fault_of(sentence: str) -> str:
@@ -93,7 +99,7 @@ def fault_of_model(sentence: str, tool: Tool) -> str:
     read = _as_it_looks(sentence)
     if max(map(len, sentence.split())) > _MAX_WORD_CHARS:
         return f"has a word of more than {_MAX_WORD_CHARS} characters in it"
-    for fault, pattern in _OF_MODELS:
+    for fault, pattern in _of_models():
         if pattern.search(read):
             return fault
     if without_secrets(sentence) != sentence:

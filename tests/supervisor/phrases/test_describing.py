@@ -231,13 +231,31 @@ async def test_an_answer_without_use_is_asked_for_thrice_and_again_after_a_week_
         assert len(scene.questions) == MAX_USELESS
         await trio.sleep(ASKED_AGAIN_S)
         scene.offer(notes=[replace(NOTE)])
-        await trio.sleep(30)
+        await trio.sleep(300)  # nothing of use has come since: it is left alone for longer
         assert len(scene.questions) == 2 * MAX_USELESS
     other = Scene(store)
     other.settings = other.describing._settings = replace(other.settings, model="large")
     other.offer(notes=[NOTE])
     async with running(other):
         assert other.questions[0] == ["add_note"]
+
+
+async def test_a_definition_that_spoils_an_answer_costs_few_of_those_beside_it_theirs(autojump_clock: object) -> None:
+    scene = Scene(Kept(), batch=8)
+    names = [f"{a}zzz" for a in LETTERS[:8]]
+
+    def spoilt(messages: Sequence[Message]) -> bytes:
+        is_spoilt = names[0] in (told["name"] for told in definitions_in(messages).values())
+        return b"" if is_spoilt else answer_to(messages, say).encode()
+
+    scene.answer = spoilt
+    scene.offer(notes=[defined(name, "y") for name in names])
+    async with running(scene):
+        await trio.sleep(600)
+        known = [bool(scene.sources.said("notes", defined(name, "y")).sentences) for name in names]
+        assert known == [False, False, *6 * [True]]
+        assert scene.describing._useless.total() == 0
+        assert scene.conditions.now() == []
 
 
 async def test_a_server_that_changes_all_the_time_takes_little_from_the_others(
