@@ -1,4 +1,4 @@
-"""The taxonomy of expected failures, named by whose fault they are.
+"""The taxonomy of expected failures, named by whose fault they are. Pure.
 
 Each class is one row of the border between the daemon and a client: `code` is the JSON-RPC error code, `kind` the word
 an agent can act on, `http_status` what a modern HTTP client gets (a legacy one always gets 200: most lose the code).

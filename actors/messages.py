@@ -1,4 +1,4 @@
-"""What actors say to one another: frozen structs that could cross a wire. What one says to itself is beside it.
+"""What actors say to one another: frozen structs that could cross a wire. What one says to itself is beside it. Pure.
 
 Asks go down (front -> router -> server) and say who asks, facts go up (server -> registry).
 """

@@ -5,13 +5,15 @@ over legacy HTTP. From the first byte of the request to the last of the answer t
 
 - *entries*: how often Python entered a function of `actors/` or `supervisor/`, in every thread, as `sys.setprofile`
   tells of it. A coroutine that goes on after it has waited is entered again, and so is each one that awaits it.
-- *frames*: the same, but a coroutine counts once. A comprehension counts, as it is a function in Python 3.11.
+- *frames*: the same, but a coroutine counts once. A comprehension counts, as it is a function in Python 3.11. What is
+  called in each pass of the loop does not, as the number of those is chance.
 - *functions* and *files* that these frames are of, and the *rooms* of those: folders below `actors/` and `supervisor/`,
   what stands beside them being one more each; *arguments*: the frames in `supervisor/metatools/arguments/` and
   `lenient_json.py`, which read what a model wrote.
 - *tasks* that ran, and their *turns* on the loop (`trio.abc.Instrument`). What is ready at once takes one turn.
 
-Of several calls the median one is shown, as a timer of the daemon may fire during any of them. No time is measured.
+The clock of the daemon stands still meanwhile, so that no timer of it fires. Of several calls the one with the fewest
+frames is shown: some write the date of a new second. No time is measured.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ OURS: Final = tuple(str(ROOT / package) + os.sep for package in ("actors", "supe
 READING: Final = ("supervisor/metatools/arguments/", "supervisor/metatools/lenient_json.py")
 DISCOVER: Final[Tool] = ("discover_mcp_tools", {"query": "answer with a text", "limit": 5})
 CALLS: Final[dict[str, Tool]] = {"execute": THROUGH_US, "discover": DISCOVER}
+OF_PASSES: Final = ("before_io_wait", "after_io_wait")
 ONCE: Final = 20
 """Calls before any is counted, so that caches are filled and nothing is imported or compiled any more."""
 
@@ -84,7 +87,8 @@ class Recorder(trio.abc.Instrument):
 
     def hook(self, frame: FrameType, event: str, _: object) -> None:
         """Note the call of a function of ours; a frame is kept, so that no other one gets its id."""
-        if self._on and event == "call" and frame.f_code.co_filename.startswith(OURS):
+        code = frame.f_code
+        if self._on and event == "call" and code.co_filename.startswith(OURS) and code.co_name not in OF_PASSES:
             self._entries += 1
             self._seen.setdefault(id(frame), frame)
 
@@ -139,15 +143,18 @@ def ways(directory: Path, tool: Tool, count: int) -> list[Way]:
             async with trio.open_nursery() as nursery:
                 (url,) = await nursery.start(daemon.run)
                 port = int(url.rpartition(":")[2])
+                await trio.to_thread.run_sync(until_ready, port)
+                clock.rate = 0  # no timer fires between the calls
                 ways = await trio.to_thread.run_sync(_called, recorder, port, tool, count)
+                clock.rate = 1
                 daemon.closing.set()
             return ways
 
-        return trio.run(main, instruments=[recorder])
+        clock = trio.testing.MockClock(rate=1)
+        return trio.run(main, clock=clock, instruments=[recorder])
 
 
 def _called(recorder: Recorder, port: int, tool: Tool, count: int) -> list[Way]:
-    until_ready(port)
     with Client(port) as client:
         for _ in range(ONCE):
             client.call(tool)
@@ -163,9 +170,9 @@ def settle() -> None:
     trio.from_thread.run(trio.testing.wait_all_tasks_blocked)
 
 
-def median(ways: list[Way]) -> Way:
-    """Return the way with the median number of frames."""
-    return sorted(ways, key=lambda way: len(way.frames))[len(ways) // 2]
+def least(ways: list[Way]) -> Way:
+    """Return the way with the fewest frames."""
+    return min(ways, key=lambda way: (len(way.frames), way.entries, way.turns))
 
 
 def summary(name: str, way: Way) -> dict[str, Any]:
@@ -200,7 +207,7 @@ def main() -> None:
     for name, tool in CALLS.items():
         if arguments.list in (None, name):
             with tempfile.TemporaryDirectory(prefix="frames-") as directory:
-                way = median(ways(Path(directory), tool, arguments.calls))
+                way = least(ways(Path(directory), tool, arguments.calls))
             if arguments.list:
                 print("\n".join(way.frames))
                 return

@@ -1,1 +1,1 @@
-"""What the servers offer, as immutable snapshots."""
+"""What the servers offer, as immutable snapshots. Pure; a published value never changes."""

@@ -1,4 +1,4 @@
-"""The calls of a launch that wait until one of its instances is free or up, the oldest first. Bounded; no trio."""
+"""The calls of a launch that wait until one of its instances is free or up, the oldest first. Bounded. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which door of which daemon, from an address as people have it. PURE."""
+"""Which door of which daemon, from an address as people have it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client has told one daemon that the next one must be told, too. PURE.
+"""What a client has told one daemon that the next one must be told, too. Pure.
 
 - The legacy era: `initialize` and what follows it, the level of log messages, subscriptions to resources.
 - The modern era: `subscriptions/listen`, the only requests there that outlive their answer.

@@ -1,4 +1,4 @@
-"""What a client has said and no daemon has got: in its order, within bounds, each request with a deadline. PURE."""
+"""What a client has said and no daemon has got: in its order, within bounds, each request with a deadline. Pure."""
 
 from __future__ import annotations
 

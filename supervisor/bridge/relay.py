@@ -1,4 +1,4 @@
-"""What becomes of the messages between a client and a daemon that may end, and come again as another one. PURE.
+"""What becomes of the messages between a client and a daemon that may end, and come again as another one. Pure.
 
 Rules of this file:
 - Messages pass as the bytes they are. Of a message only what it is is looked at: method, id, and what the next daemon

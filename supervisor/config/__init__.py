@@ -1,4 +1,7 @@
-"""The configuration: the `mcpServers` JSON that people already have, and our settings beside it."""
+"""The configuration: the `mcpServers` JSON that people already have, and our settings beside it.
+
+Pure: the environment is an argument, and only `file` and `presence` look at the disk.
+"""
 
 from supervisor.config.entries.digest import launch_digest as launch_digest
 from supervisor.config.entries.entry import ServerConfig as ServerConfig

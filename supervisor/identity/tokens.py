@@ -1,4 +1,4 @@
-"""The tokens of a daemon: made, found, revoked. What is kept of one is its digest.
+"""The tokens of a daemon: made, found, revoked. What is kept of one is its digest. Pure.
 
 - A token is found by its digest, in memory: a request never waits for the disk.
 - What is made or revoked is on the disk before anybody is told: a token that comes back after a crash was revoked in

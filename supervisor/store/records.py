@@ -1,4 +1,4 @@
-"""What the store keeps, as plain values.
+"""What the store keeps, as plain values. Pure.
 
 Payloads are opaque here: whoever saves one encodes it and must be able to reject what it no longer understands.
 Times are unix seconds of the wall clock, durations are milliseconds. What is `array_like` has the columns of its table.

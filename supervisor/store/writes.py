@@ -1,4 +1,4 @@
-"""The queue of writes that wait for the disk. No I/O here.
+"""The queue of writes that wait for the disk. Pure.
 
 It holds one write per key: a newer one replaces the older, usage is added up. It is therefore bounded by the
 number of servers, principals and tools, launches, vectors and ended sessions, and by `max_keys` whatever those are. New

@@ -9,7 +9,7 @@ may be failed by text that merely looks like its answer: a tool's result can quo
 - In a text too long to be read to its end, an id is also believed as the last member before the last bracket, but for
   `jsonrpc`: in JSON a quotation mark inside a string is written `\\"`, so that no string can look like it.
 
-PURE. At most `HEAD_BYTES` and `TAIL_BYTES` are looked at, some 5 ms in the worst case.
+Pure. At most `HEAD_BYTES` and `TAIL_BYTES` are looked at, some 5 ms in the worst case.
 """
 
 from __future__ import annotations

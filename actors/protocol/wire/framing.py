@@ -7,7 +7,7 @@ are tolerated here (RFC 8259 section 8.1), the last are told apart by `may_be_me
 A line over the limit costs the call that it answers, not its server: its middle is thrown away as it comes, its ends
 are kept to read an id from. Only a line that does not end at all is a violation.
 
-PURE. The cost is linear in the bytes: parts of a long line are joined once, when its end is there, and those of a very
+Pure. The cost is linear in the bytes: parts of a long line are joined once, when its end is there, and those of a very
 long one by whoever has a thread for it.
 """
 

@@ -3,7 +3,7 @@
 Parsers do not agree on such an object: most take the last value, some the first, some refuse it (RFC 8259 section 4).
 Whoever is shown one value may so agree to another; hence arguments of calls have each key once, or are refused.
 
-PURE. A small text that stays the same when it is read and written again has each key once: so do nearly all that
+Pure. A small text that stays the same when it is read and written again has each key once: so do nearly all that
 programs write. Any other is read by Python's decoder in C, which calls us for each object. A large one is walked
 through, in a thread: no single step is long, strings are passed over at the speed of `bytes.find`, and the heaviest
 text of `weight.MAX_WEIGHT` takes half a second.

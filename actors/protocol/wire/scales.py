@@ -1,4 +1,4 @@
-"""How much a JSON text weighs, see `weight`: what each of its bytes costs a decoder, summed up. PURE."""
+"""How much a JSON text weighs, see `weight`: what each of its bytes costs a decoder, summed up. Pure."""
 
 from __future__ import annotations
 

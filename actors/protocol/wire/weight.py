@@ -4,7 +4,7 @@ A decoder is one call into C: while it runs nothing else does. Plain text is che
 brackets, numbers or escapes takes up to sixty times as long. So a message is not only measured in bytes: its weight is
 the number of bytes of plain text that would take as long, and what weighs more than `MAX_WEIGHT` is not read.
 
-PURE. The cost is 2 to 3 ns a byte, 15 to 40 where a text has much syntax in it, in pieces between which other threads
+Pure. The cost is 2 to 3 ns a byte, 15 to 40 where a text has much syntax in it, in pieces between which other threads
 run.
 """
 

@@ -1,4 +1,4 @@
-"""How many bytes of requests the daemon holds at the same time, over all connections. PURE.
+"""How many bytes of requests the daemon holds at the same time, over all connections. Pure.
 
 Rules of this file:
 - Bytes count as they arrive, not as they are announced, and until the request is answered.

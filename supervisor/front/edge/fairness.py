@@ -1,4 +1,4 @@
-"""Fairness between connections: how much of one has its turn in a row, and how often something may happen. PURE."""
+"""Fairness between connections: how much of one has its turn in a row, and how often something may happen. Pure."""
 
 from __future__ import annotations
 

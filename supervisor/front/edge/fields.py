@@ -1,4 +1,4 @@
-"""The header fields of a request, walked once and looked up by everybody. PURE."""
+"""The header fields of a request, walked once and looked up by everybody. Pure."""
 
 from __future__ import annotations
 

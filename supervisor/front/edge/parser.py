@@ -1,4 +1,4 @@
-"""Requests out of the bytes of one connection (RFC 9112), by llhttp. PURE.
+"""Requests out of the bytes of one connection (RFC 9112), by llhttp. Pure.
 
 Theory: whoever stands between a client and us (a proxy, a cache) must find the same requests in the same bytes as we
 do, or one client can slip a request into another's. So the parser never sees more than one message: a head up to its

@@ -1,4 +1,4 @@
-"""Session ids that carry their own claims, sealed with the daemon's key. PURE: key, time and nonce are arguments.
+"""Session ids that carry their own claims, sealed with the daemon's key. Pure: key, time and nonce are arguments.
 
 - A token is `base64url(claims as JSON).base64url(MAC)`: visible ASCII as the specification asks of `Mcp-Session-Id`
   (MCP 2025-11-25, basic/transports, "Session Management"), at most 3 KiB, so that it fits any proxy's header limit.

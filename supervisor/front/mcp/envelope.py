@@ -1,4 +1,4 @@
-"""The members of a client's message that decide what becomes of it: id, modern metadata, elements of a batch. PURE.
+"""The members of a client's message that decide what becomes of it: id, modern metadata, elements of a batch. Pure.
 
 Rules of this file:
 - Nothing is made an object that is not looked at: arguments, capabilities and results stay the bytes they arrived as.

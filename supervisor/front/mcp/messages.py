@@ -1,4 +1,4 @@
-"""One message of a client, whatever carries it: bytes in, what they are or why they are refused out. PURE.
+"""One message of a client, whatever carries it: bytes in, what they are or why they are refused out. Pure.
 
 Rules of this file:
 - There is no other reader: HTTP and WebSocket give the same answer to the same mistake. What only one of them has, a

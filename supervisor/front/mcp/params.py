@@ -1,4 +1,4 @@
-"""The parameters of the few legacy methods that belong to the transport. PURE.
+"""The parameters of the few legacy methods that belong to the transport. Pure.
 
 What a session needs is required, what a client says about itself is not: half of the world's scripts leave it out.
 """

@@ -1,4 +1,4 @@
-"""What a request for a page says: its parameters, and where it comes from.
+"""What a request for a page says: its parameters, and where it comes from. Pure.
 
 - Every parameter is a field of a struct, and whatever is wrong has a name. A field that is a tuple may be given several
   times or with commas; `true`, `false`, `1` and `0` are the booleans.

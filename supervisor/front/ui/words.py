@@ -1,4 +1,4 @@
-"""How values are written for people: states, spans of time, sizes, numbers. Pure."""
+"""How values are written for people: states, spans of time, sizes, numbers."""
 
 from __future__ import annotations
 

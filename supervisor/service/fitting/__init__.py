@@ -1,1 +1,1 @@
-"""Results and definitions for clients of older revisions: what they cannot take, in words that they can."""
+"""Results and definitions for clients of older revisions: what they cannot take, in words that they can. Pure."""

@@ -1,4 +1,4 @@
-"""What becomes of a request that brings no MCP message: what a status, and what an error of the client, means. Pure."""
+"""What becomes of a request that brings no MCP message: what a status, and what an error of the client, means."""
 
 from __future__ import annotations
 

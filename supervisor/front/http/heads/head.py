@@ -1,4 +1,4 @@
-"""What one HTTP request says about itself before its body. PURE.
+"""What one HTTP request says about itself before its body. Pure.
 
 - A field that comes twice is remembered: whoever needs it to be unambiguous asks.
 - `Accept` is read leniently: absent means JSON, wildcards count (RFC 9110 12.5.1; the specification asks clients to

@@ -1,4 +1,4 @@
-"""Whether the headers of a POST agree with the message in it. PURE.
+"""Whether the headers of a POST agree with the message in it. Pure.
 
 Rules of this file:
 - A message that carries `_meta["io.modelcontextprotocol/protocolVersion"]` is modern, whatever its headers say; one

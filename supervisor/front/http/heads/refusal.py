@@ -1,4 +1,4 @@
-"""What a refused HTTP request is answered with: a status, and a JSON-RPC error. PURE."""
+"""What a refused HTTP request is answered with: a status, and a JSON-RPC error. Pure."""
 
 from __future__ import annotations
 
