@@ -14,9 +14,9 @@ from actors.catalogue.offer import Item, Offer, Prompt, Skill, Tool
 from actors.protocol.wire import json
 from actors.search.document import Document, Kind
 
-Source = Literal["", "file", "book", "model"]
-"""Where sentences come from: a file of the operator's, the phrase book, a model of the operator's; empty if there are
-none."""
+Source = Literal["", "file", "book", "model", "sampling"]
+"""Where sentences come from: a file of the operator's, the phrase book, a model of the operator's, that of a client;
+empty if there are none."""
 
 
 class Said(msgspec.Struct, frozen=True, gc=False):

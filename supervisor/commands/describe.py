@@ -50,8 +50,14 @@ from supervisor.phrases.phrase_book import (
 )
 
 PATH: Final = "/api/phrases"
-SOURCES: Final = {"file": "FILE", "book": "BOOK", "model": "MODEL", "none": "NONE"}
-WORDS: Final = {"file": "your file", "book": "the phrase book", "model": "your model", "": "none"}
+SOURCES: Final = {"file": "FILE", "book": "BOOK", "model": "MODEL", "sampling": "SAMPLING", "none": "NONE"}
+WORDS: Final = {
+    "file": "your file",
+    "book": "the phrase book",
+    "model": "your model",
+    "sampling": "the model of a client",
+    "": "none",
+}
 CLOSE_S: Final = 1.0
 Row = dict[str, Any]
 
@@ -73,8 +79,8 @@ def describe(
 ) -> None:
     """Show which tools have sentences by which people ask for them, and where these come from.
 
-    Of a tool all are of one source: the file of `phrases_file`, the phrase book, or the model of `describe`. With
-    SERVER it shows the sentences. A page that --write makes can be the file of `phrases_file`.
+    Of a tool all are of one source: the file of `phrases_file`, the phrase book, or the model of `describe` or of a
+    client. With SERVER it shows the sentences. A page that --write makes can be the file of `phrases_file`.
 
     \b
     mcpvisor describe
@@ -174,8 +180,8 @@ def _write(server: str, place: Path, config: Path | None, url: str) -> None:
         settings = load(path, environ, published=find_published(path, environ)).settings.describe
     except ConfigError as error:
         raise BadConfiguration(str(error)) from None
-    if not settings.is_on:
-        raise CommandFailed(f'there is no model to ask: add "describe" to "supervisor" in {path}')
+    if not settings.has_model:
+        raise CommandFailed(f'there is no model to ask: add one to "describe" of "supervisor" in {path}')
     rows = ask(url, lambda daemon: _page_of(daemon, server, told=True))["tools"]
     usable = [row for row in rows if not row["suspicious"]]
     if len(usable) < len(rows):

@@ -97,6 +97,12 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     parts.searches.ahead = warm_up.consider
     house.usage.ledger.takers.append(warm_up.take)
     core.start_soon(warm_up.run)
+    if house.describing is not None and settings.describe.sampling:
+        from supervisor.service.asking.sampling import Sampling  # with rules that no other daemon needs
+
+        sampling = Sampling(house.describing, settings.describe.timeout_s, house.closing)
+        parts.searches.sample = sampling.describe
+        core.start_soon(sampling.run)
     house.usage.arguments.wanted = lambda: deployment.value.settings.calls_keep_arguments
     house.usage.arguments.hide_for = ConfiguredSecrets(deployment, house.launches.names).hide_for
 

@@ -1,4 +1,5 @@
-"""Asks a model of the operator's for sentences, in the background, for tools that have none of a file or the book.
+"""Asks for sentences for tools that have none of a file or the book: a model of the operator's, in the background, or
+whoever is there to be asked (`ask_by`).
 
 - Each definition is asked for once, also over restarts: what was said of it is kept by its digest. Where nothing usable
   was said, that is kept, too, for a week or until another model is configured.
@@ -7,7 +8,8 @@
   are at most twice as many as it has tools, so that one that changes its definitions takes little from others.
 - A model that does not answer, or says nothing usable, is left alone for a while, each time longer, and others wait in
   its place meanwhile. A definition of which nothing usable was said three times is not asked for again so soon.
-- A server is indexed again when all its tools were asked for. Nothing waits for any of this.
+- A server is indexed again when all its tools were asked for, or `ask_by` has asked for some.
+- One is asked at a time. Nothing waits for any of this but who calls `ask_by`.
 """
 
 from __future__ import annotations
@@ -15,16 +17,16 @@ from __future__ import annotations
 import logging
 import secrets
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Final, Protocol
 
 import trio
 
+from actors.catalogue.documents import Source
 from actors.catalogue.offer import Tool
 from actors.catalogue.phrases import digest_of
-from actors.catalogue.snapshot import Catalogue
+from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions, Latest
 from actors.registry_inbox import PhrasesChanged
 from supervisor.config.sections.describe import DescribeSettings
@@ -49,6 +51,8 @@ CHANGES_A_DAY: Final = 2
 """So often a server's tools are asked for within 24 hours, on average."""
 FEW_TOOLS: Final = 10
 """A server with fewer is asked for as one with so many."""
+MAX_WAITED_FOR: Final = 5
+"""So many definitions `ask_by` asks for at once, at most: somebody waits for the answer."""
 USELESS: Final = "nothing that it answers is of use"
 CLOSE_S: Final = 1.0
 Waiting = dict[bytes, Tool]
@@ -69,15 +73,14 @@ class PhraseStore(Protocol):
 
 
 class Describing:
-    """For one task. `tell` reaches the registry, `hide_for` gives what takes the secrets of a server out of a text.
-
-    `clock` gives unix seconds.
+    """`run` is for one task. `tell` reaches the registry, `hide_for` gives what takes the secrets of a server out of a
+    text. `clock` gives unix seconds. Without a `model` nobody is asked but by `ask_by`.
     """
 
     def __init__(
         self,
         settings: DescribeSettings,
-        model: Model,
+        model: Model | None,
         sources: Sources,
         store: PhraseStore,
         catalogue: Latest[Catalogue],
@@ -99,6 +102,8 @@ class Describing:
         self._looked: dict[str, Sequence[Tool]] = {}
         self._waiting: dict[str, Waiting] = {}
         self._fresh: set[str] = set()
+        self._turn = trio.Lock()
+        self._nap = trio.CancelScope()
         self._asked: deque[float] = deque(maxlen=settings.tools_per_day)
         self._asked_of: dict[str, deque[float]] = {}
         self._useless: Counter[bytes] = Counter()
@@ -125,9 +130,16 @@ class Describing:
         try:
             while True:
                 version = self._catalogue.version
-                await self._look(self._catalogue.value, tells=was_late)
+                async with self._turn:
+                    await self._look(self._catalogue.value, tells=was_late)
                 was_late = False
-                if not self._waiting:
+                if self._model is None:
+                    while self._catalogue.version == version:
+                        await self._publish()
+                        if not self._fresh:
+                            with trio.CancelScope() as self._nap:
+                                await self._catalogue.wait_newer(version)
+                elif not self._waiting:
                     self._conditions.end(WHAT)
                     await self._publish()
                     await self._catalogue.wait_newer(version)
@@ -136,10 +148,43 @@ class Describing:
                     with trio.move_on_after(pause):
                         await self._catalogue.wait_newer(version)
                 else:
-                    await self._ask(next(iter(self._waiting)))
+                    await self._ask_model(self._model, next(iter(self._waiting)))
         finally:
-            with trio.move_on_after(CLOSE_S, shield=True):
-                await self._model.close()
+            if self._model is not None:
+                with trio.move_on_after(CLOSE_S, shield=True):
+                    await self._model.close()
+
+    async def ask_by(self, model: Model, seen: Mapping[str, Entry]) -> bool:
+        """Ask this one for the next tools of a server, of those in these entries; return whether it was asked.
+
+        It is not if none of them waits, somebody is asked already, or as many were today as may be. Raises `NoAnswer`
+        for no answer, or one without use. A checkpoint if it asks.
+        """
+        if self._turn.locked() or not self._room():
+            return False
+        async with self._turn:
+            for server, waiting in self._waiting.items():
+                shown = seen[server].offer.tools if server in seen else ()
+                own = {each.name: each for each in (tool.own or tool for tool in shown)}
+                if among := {digest for digest, tool in waiting.items() if own.get(tool.name) == tool}:
+                    try:
+                        return await self._ask(model, server, among)
+                    finally:
+                        self._nap.cancel()
+        return False
+
+    async def _ask_model(self, model: Model, server: str) -> None:
+        """Ask the model for the next tools of a server, and leave it alone for a while if that is of no use."""
+        try:
+            if not await self._ask(model, server, self._waiting[server].keys()):
+                return
+            self._in_a_row = 0
+            self._conditions.end(WHAT)
+        except NoAnswer as error:
+            self._in_a_row += 1
+            pause = min(FIRST_PAUSE_S * 2.0 ** min(self._in_a_row - 1, 20), LONGEST_PAUSE_S)
+            self._not_before = trio.current_time() + pause
+            self._conditions.begin(WHAT, str(error))
 
     async def _recall(self) -> None:
         while not self._sources.is_recalled:
@@ -216,8 +261,11 @@ class Describing:
             pause = max(pause, next(self._asked_today()) + DAY_S - self._clock(), SHORTEST_PAUSE_S)
         return min(max(pause, SHORTEST_PAUSE_S), LONGEST_PAUSE_S) if pause > 0 else 0.0
 
-    async def _ask(self, server: str) -> None:
-        """Ask for the next tools of a server."""
+    async def _ask(self, model: Model, server: str, among: Collection[bytes]) -> bool:
+        """Ask for the next tools of a server, of those with these digests; return whether anybody was asked.
+
+        Raises `NoAnswer`; other tools are asked for first then.
+        """
         now = self._clock()
         waiting = {digest: tool for digest, tool in self._waiting[server].items() if self._is_wanted(digest, now)}
         if len(waiting) < len(self._waiting[server]):  # another server has the same ones
@@ -226,19 +274,21 @@ class Describing:
         if waiting and not room:  # it changes its tools faster than anybody needs sentences for them
             log.warning("%s: its tools have changed too often today to ask for sentences for them", server)
             del self._waiting[server]
-            return
+            return False
         # Half as many each time that nothing was usable: one may spoil it for those beside it.
-        size = max(1, self._settings.batch >> self._useless[next(iter(waiting), b"")])
-        batch = dict(islice(waiting.items(), min(size, self._room(), room)))
+        able = [(digest, tool) for digest, tool in waiting.items() if digest in among]
+        most = self._settings.batch if self._model is not None else min(self._settings.batch, MAX_WAITED_FOR)
+        size = max(1, most >> self._useless[able[0][0]]) if able else 0
+        batch = dict(able[: min(size, self._room(), room)])
         tools = [*batch.values()]
         if tools:
             self._asked.extend([now] * len(tools))
             question = messages_of(tools, secrets.token_hex(8), self._hide_for(server))
             try:
-                answer = await self._model.ask(question)
+                answer = await model.ask(question)
             except NoAnswer as error:
                 self._fail(server, waiting, batch, str(error))
-                return
+                raise
             self._asked_of[server].extend([now] * len(tools))
             said = await beside(partial(sentences_of, answer, tools))
             if not said:
@@ -247,16 +297,15 @@ class Describing:
                 self._keep(server, hopeless, {})
                 again = {digest: each for digest, each in waiting.items() if digest not in hopeless}
                 self._fail(server, again, {each: again[each] for each in batch if each in again}, USELESS)
-                return
+                raise NoAnswer(USELESS)
             self._keep(server, batch, said)
-            self._in_a_row = 0
-            self._conditions.end(WHAT)
         left = {digest: tool for digest, tool in waiting.items() if digest not in batch}
         del self._waiting[server]
         if left:
             self._waiting = {server: left, **self._waiting}
-        else:
+        elif self._model is not None:
             await self._publish()
+        return bool(tools)
 
     def _room_of(self, server: str) -> int:
         """Return for how many definitions of a server it may be asked today."""
@@ -268,7 +317,8 @@ class Describing:
 
     def _keep(self, server: str, batch: Waiting, said: Mapping[int, tuple[str, ...]]) -> None:
         now, called = self._clock(), self._settings.called
-        kept = {digest: Kept(said.get(at, ()), called, now) for at, digest in enumerate(batch)}
+        source: Source = "model" if self._model is not None else "sampling"
+        kept = {digest: Kept(said.get(at, ()), called, now, source) for at, digest in enumerate(batch)}
         if not kept:
             return
         self._store.save_phrases(self._sources.keep(kept))
@@ -278,13 +328,9 @@ class Describing:
             self._fresh.add(server)
 
     def _fail(self, server: str, waiting: Waiting, batch: Waiting, why: str) -> None:
-        """Leave the model alone for a while, and ask for other tools first then."""
+        """Note that tools were asked for in vain, and ask for others first from now on."""
         self._failures += 1
-        self._in_a_row += 1
         self._last_failure = why
-        pause = min(FIRST_PAUSE_S * 2.0 ** min(self._in_a_row - 1, 20), LONGEST_PAUSE_S)
-        self._not_before = trio.current_time() + pause
-        self._conditions.begin(WHAT, why)
         del self._waiting[server]
         if waiting:
             others = {digest: tool for digest, tool in waiting.items() if digest not in batch}

@@ -42,7 +42,7 @@ def make_describing(
     clock: Callable[[], float],
     conditions: Conditions,
 ) -> Describing | None:
-    """Return what has a model asked for sentences; None where the configuration names none.
+    """Return what has models asked for sentences; None where the configuration wants none asked.
 
     `environ` and `containment` are for a program; for the rest see `Describing`.
     """
@@ -53,7 +53,7 @@ def make_describing(
 
     return Describing(
         settings.describe,
-        model_of(settings.describe, environ, containment),
+        model_of(settings.describe, environ, containment) if settings.describe.has_model else None,
         sources,
         store,
         registry.catalogue,

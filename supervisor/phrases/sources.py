@@ -1,7 +1,7 @@
 """Where the sentences come from by which people ask for tools.
 
 Of a tool all are of one source, the first that has some: a file of the operator's, the phrase book, and what is kept of
-a model of the operator's.
+a model of the operator's, or of clients'.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from actors.catalogue.documents import NOTHING_SAID, Said
+from actors.catalogue.documents import NOTHING_SAID, Said, Source
 from actors.catalogue.offer import Tool
 from actors.catalogue.phrases import digest_of
 from actors.protocol.wire import json
@@ -24,12 +24,13 @@ from supervisor.store.records import MAX_PHRASES
 class Kept(msgspec.Struct, frozen=True, array_like=True):
     """What a model said of a definition when it was asked: nothing usable, or sentences. `model` is what it is called.
 
-    `asked_at`: when, in unix seconds.
+    `asked_at`: when, in unix seconds. `source` says whose model it was.
     """
 
     sentences: tuple[str, ...]
     model: str
     asked_at: float
+    source: Source = "model"
 
 
 _KEPT: Final = msgspec.json.Decoder(Kept)
@@ -49,7 +50,7 @@ class Sources:
         if (said := self.said_in_books(server, tool)).sentences or not self._kept:
             return said
         kept = self._kept.get(digest_of(tool))
-        return Said(kept.sentences, "model") if kept is not None and kept.sentences else NOTHING_SAID
+        return Said(kept.sentences, kept.source) if kept is not None and kept.sentences else NOTHING_SAID
 
     def said_in_books(self, server: str, tool: Tool) -> Said:
         """Return those that no model has to be asked for."""

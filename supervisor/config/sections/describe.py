@@ -1,4 +1,4 @@
-"""The object `describe` of a configuration: which model is asked for sentences by which people ask for tools. Pure.
+"""The object `describe` of a configuration: whose model is asked for sentences by which people ask for tools. Pure.
 
 A fault of it is one of the whole file: definitions would go where nobody meant.
 """
@@ -20,6 +20,8 @@ from supervisor.config.syntax.units import PositiveSeconds
 from supervisor.config.syntax.values import Problem, read_members
 
 DESCRIBE: Final = "describe"
+CLIENTS: Final = "the model of a client"
+"""What a model is called that is a client's."""
 
 
 class DescribeSettings(Confidential, Struct, frozen=True, kw_only=True):
@@ -37,23 +39,30 @@ class DescribeSettings(Confidential, Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     """A program that is asked in place of a service, with its arguments; no shell reads them. Variables are filled
     in."""
+    sampling: bool = False
+    """Ask the models of clients in place of one of yours, where a client of an admin offers that."""
     tools_per_day: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     """For so many definitions the model is asked within 24 hours, at most. One takes some hundred tokens, about 1,000
     at the most, with its answer."""
     batch: Annotated[int, Meta(ge=1, le=50)] = 10
-    """Definitions that it is asked for at once; all are of one server."""
+    """Definitions that it is asked for at once, with `sampling` 5 at the most; all are of one server."""
     timeout_s: PositiveSeconds = 120.0
-    """Time for one answer."""
+    """Time for one answer; with `sampling` 20 seconds at the most."""
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is named."""
+        return bool(self.url or self.command)
 
     @property
     def is_on(self) -> bool:
         """Whether there is anybody to ask."""
-        return bool(self.url or self.command)
+        return self.has_model or self.sampling
 
     @property
     def called(self) -> str:
         """Return what is asked as it may be shown."""
-        return self.model or self.command[0].rpartition("/")[2]
+        return CLIENTS if self.sampling else self.model or self.command[0].rpartition("/")[2]
 
 
 def read_describe(written: Mapping[str, Any], expand: Callable[[str], str], problem: Problem) -> dict[str, Any]:
@@ -72,9 +81,11 @@ def read_describe(written: Mapping[str, Any], expand: Callable[[str], str], prob
 
 
 def _faults(own: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, str]]:
-    url, command = own.get("url", ""), own.get("command")
-    if own and not url and not command:
-        yield (), "asks nobody", 'add "url" and "model", or "command"'
+    url, command, sampling = own.get("url", ""), own.get("command"), own.get("sampling")
+    if own and not url and not command and not sampling:
+        yield (), "asks nobody", 'add "url" and "model", "command", or "sampling": true'
+    if sampling and (url or command):
+        yield ("sampling",), "stands beside a model", "remove one of them"
     if url and command:
         yield ("command",), "stands beside a url", "remove one of them"
     if command is not None and not all(command):

@@ -41,8 +41,8 @@ class PhrasesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def add_phrase_routes(view: View, app: QuartTrio) -> None:
     async def phrases(asked: PhrasesQuery) -> Response:
         """Show how many tools of each server have sentences by which people ask for them, by their source: a file of
-        yours, the phrase book, a model of yours. `describing` says how far that model is. With `server`, the sentences
-        of its tools.
+        yours, the phrase book, a model of yours, models of clients. `describing` says how far the model is, or these
+        are. With `server`, the sentences of its tools.
         """
         return json_response(await _phrases(view, asked))
 

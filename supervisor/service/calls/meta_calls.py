@@ -147,8 +147,10 @@ class MetaCalls:
                 exchange.only_reads = name == definitions.READ_ONLY
                 return await self._execute(exchange, given, call.meta)
             case definitions.DISCOVER:
-                found = self._discover(exchange, given, call.meta)
-                return self._own(client, await self._show(exchange, name, given, found))
+                shown = await self._show(exchange, name, given, self._discover(exchange, given, call.meta))
+                if (sample := self._searches.sample) is not None:
+                    await sample(exchange, self._visible.now(client.principal))
+                return self._own(client, shown)
             case definitions.LIST_RESOURCES:
                 return self._own(client, await self._show(exchange, name, given, self._list_for_model(client, given)))
             case definitions.READ_RESOURCE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from actors.catalogue.snapshot import Catalogue
@@ -17,6 +17,7 @@ from supervisor.metatools.arguments import tools
 from supervisor.metatools.discovery import Searched, needs_of, search
 from supervisor.metrics.meters import Meters
 from supervisor.servers.deployment import Deployment
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.store import ToolUsage
 from supervisor.tracing.port import RequestTrace
@@ -32,6 +33,9 @@ UsedBy = Callable[[Principal], Mapping[tuple[str, str], ToolUsage]]
 
 Ahead = Callable[[Client, str, ServerStatus], None]
 """Told that a client will probably call a server next, as far as a search says."""
+
+Sample = Callable[[Exchange, Catalogue], Awaitable[None]]
+"""Asks the client of a search, which sees this, for what others are to find by later on. Never raises."""
 
 
 class Searches:
@@ -49,6 +53,7 @@ class Searches:
         self._meters = meters
         self._used_by = used_by
         self.ahead: Ahead = lambda client, server, status: None
+        self.sample: Sample | None = None
 
     def look_ahead(self, done: Sequence[Searched], client: Client, statuses: Mapping[str, ServerStatus]) -> None:
         """Tell `ahead` which servers are probably called next, and how they are doing. At once."""

@@ -61,8 +61,8 @@ async def test_it_shows_how_many_tools_have_sentences_by_source_and_which(tmp_pa
             assert model.asked == [["feed_cat"]]
             shown = await invoke(*at)
             head, row, progress = shown.stdout.splitlines()
-            assert head.split() == ["SERVER", "TOOLS", "FILE", "BOOK", "MODEL", "NONE"]
-            assert row.split() == ["home", "3", "1", "0", "1", "1"]
+            assert head.split() == ["SERVER", "TOOLS", "FILE", "BOOK", "MODEL", "SAMPLING", "NONE"]
+            assert row.split() == ["home", "3", "1", "0", "1", "0", "1"]
             assert progress == "small was asked for 1 tools within a day, of 1000 at most; 0 wait"
             shown = await invoke("home", *at)
             assert shown.stdout.splitlines()[2:] == [
@@ -136,7 +136,7 @@ async def test_a_page_that_a_model_made_is_checked_and_can_be_ones_file(tmp_path
         await until_ready(client)
         assert (await client.get("/api/phrases")).json() == {
             "describing": None,
-            "servers": [{"server": "other", "tools": 3, "file": 2, "book": 0, "model": 0, "none": 1}],
+            "servers": [{"server": "other", "tools": 3, "file": 2, "book": 0, "model": 0, "sampling": 0, "none": 1}],
         }
 
 

@@ -27,6 +27,7 @@ from supervisor.phrases.describing import (
     FEW_TOOLS,
     LONGEST_PAUSE_S,
     MAX_USELESS,
+    MAX_WAITED_FOR,
     Describing,
 )
 from supervisor.phrases.phrase_book import KnownTool, Page, PhraseBook
@@ -65,9 +66,10 @@ class Kept:
 class Scene:
     """A catalogue, a model that does as `answer` says, and what the registry is told."""
 
-    def __init__(self, store: Kept, **settings: Any) -> None:
+    def __init__(self, store: Kept, *, by_clients: bool = False, **settings: Any) -> None:
         self.store = store
-        self.settings = DescribeSettings(url="http://127.0.0.1/", model="small", **settings)
+        named = {"sampling": True} if by_clients else {"url": "http://127.0.0.1/", "model": "small"}
+        self.settings = DescribeSettings(**{**named, **settings})
         self.catalogue = Latest(Catalogue(index=Index.empty()))
         self.sources = Sources()
         self.questions: list[list[str]] = []
@@ -76,7 +78,7 @@ class Scene:
         self.conditions = Conditions(lambda: 0.0, trio.current_time)
         self.describing = Describing(
             self.settings,
-            self,
+            None if by_clients else self,
             self.sources,
             store,
             self.catalogue,
@@ -85,7 +87,11 @@ class Scene:
             clock=lambda: 1_800_000_000 + trio.current_time(),
             conditions=self.conditions,
         )
-        self.is_closed = False
+        self.is_closed = by_clients
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return self.catalogue.value.entries
 
     def offer(self, **servers: Sequence[Tool]) -> None:
         entries = {name: Entry.make(name, "stdio", Offer(tools=tuple(tools))) for name, tools in servers.items()}
@@ -101,6 +107,20 @@ class Scene:
 
     async def _tell(self, message: PhrasesChanged) -> None:
         self.told.append(message.servers)
+
+
+class Slow:
+    """A model that takes so long that somebody else might be asked meanwhile."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    async def ask(self, messages: Sequence[Message]) -> bytes:
+        assert not await self._scene.describing.ask_by(self._scene, self._scene.entries)
+        return await self._scene.ask(messages)
+
+    async def close(self) -> None:
+        await trio.lowlevel.checkpoint()
 
 
 @asynccontextmanager
@@ -285,6 +305,60 @@ async def test_a_model_that_was_asked_for_all_of_a_day_is_told_of_once_and_what_
         scene.offer(notes=[NOTE])
         await trio.sleep(1)
         assert scene.describing.status().waiting == 0
+
+
+async def test_without_a_model_whoever_is_there_is_asked_for_what_it_sees_one_at_a_time(autojump_clock: object) -> None:
+    scene = Scene(Kept(), by_clients=True, batch=2)
+    zoom, own = defined("zoom", "y"), defined("drop_note", "x")
+    shown = replace(own, name="remove_note", description="As the operator calls it.", own=own)
+    scene.offer(other=[zoom], notes=[NOTE, FIND, own])
+    seen = {"notes": Entry.make("notes", "stdio", Offer(tools=(shown, replace(FIND, description="Mine."), NOTE)))}
+    async with running(scene):
+        assert scene.questions == []
+        assert await scene.describing.ask_by(scene, {}) is False
+        assert await scene.describing.ask_by(Slow(scene), seen)
+        assert scene.questions == [["add_note", "drop_note"]]
+        await trio.sleep(1)
+        assert scene.told == [frozenset({"notes"})]  # at once: the next one may be far
+        assert await scene.describing.ask_by(scene, seen) is False
+        assert scene.sources.said("notes", own).source == "sampling"
+        scene.answer = failing
+        for name in ("find_notes", "zoom"):
+            with pytest.raises(NoAnswer):
+                await scene.describing.ask_by(scene, scene.entries)
+            assert scene.questions[-1] == [name]
+        assert scene.conditions.now() == []
+        scene.answer = lambda messages: answer_to(messages, say).encode()
+        assert await scene.describing.ask_by(scene, scene.entries)
+        status = scene.describing.status()
+        assert (status.model, status.waiting, status.asked, status.failures) == ("the model of a client", 1, 5, 2)
+
+
+async def test_whoever_is_there_is_asked_within_the_budgets_of_a_day_and_of_a_server(autojump_clock: object) -> None:
+    scene = Scene(Kept(), by_clients=True, batch=50, tools_per_day=25)
+    async with running(scene):
+        for turn in range(12):
+            scene.offer(restless=[defined("a", f"It does {turn}."), defined("b", f"It is {turn}.")])
+            await trio.sleep(1)
+            await scene.describing.ask_by(scene, scene.entries)
+        assert sum(map(len, scene.questions)) == CHANGES_A_DAY * FEW_TOOLS
+        scene.offer(notes=[defined(f"{each}zzz", "y") for each in LETTERS])
+        await trio.sleep(1)
+        assert await scene.describing.ask_by(scene, scene.entries)
+        assert not await scene.describing.ask_by(scene, scene.entries)
+        assert sum(map(len, scene.questions)) == 25
+        assert len(scene.questions[-1]) == MAX_WAITED_FOR
+
+
+async def test_a_question_that_is_given_up_leaves_its_tools_to_the_next_one(autojump_clock: object) -> None:
+    scene = Scene(Kept(), by_clients=True)
+    scene.offer(notes=[NOTE])
+    async with running(scene):
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await scene.describing.ask_by(scene, scene.entries)
+        assert await scene.describing.ask_by(scene, scene.entries)
+        assert scene.sources.said("notes", NOTE).source == "sampling"
 
 
 async def test_without_a_database_it_waits_until_it_knows_what_was_asked_for(autojump_clock: object) -> None:
