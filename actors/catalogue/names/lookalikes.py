@@ -39,21 +39,22 @@ Doubles = Mapping[str, tuple[Double, ...]]
 
 
 class Lookalikes:
-    """The names of the tools of all servers, by how they look."""
+    """The names of the tools of all servers, by how they look; of names of one server that look alike, the last."""
 
     def __init__(self) -> None:
-        self._looks: dict[str, dict[str, str]] = {}
-        self._servers: dict[str, dict[str, str]] = {}
+        self._names: dict[str, dict[str, str]] = {}
+        self._servers: dict[str, tuple[str, ...]] = {}
 
     def read(self, server: str, tools: Iterable[Tool]) -> Doubles:
         """Know the tools of a server now, and return their doubles elsewhere."""
-        before, looks = self._looks.get(server, {}), _looks(tools)
-        if looks != before:
-            for name in before.keys() - looks.keys():
-                self._drop(server, before[name])
-            self._looks[server] = looks
-            for name, seen in looks.items():
-                self._servers.setdefault(seen, {})[server] = name
+        looks = _looks(tools)
+        before, names = self._names.get(server, {}), {seen: name for name, seen in looks.items()}
+        if names != before:
+            for seen in before.keys() - names.keys():
+                self._drop(server, seen)
+            self._names[server], alone = names, (server,)  # most look like no other, and share that
+            for seen in names.keys() - before.keys():
+                self._servers[seen] = self._servers.get(seen, ()) + alone
         return self._doubles(server, looks)
 
     def find(self, server: str, tools: Iterable[Tool]) -> Doubles:
@@ -63,32 +64,27 @@ class Lookalikes:
     def _doubles(self, server: str, looks: Mapping[str, str]) -> Doubles:
         doubles: dict[str, tuple[Double, ...]] = {}
         for name, seen in looks.items():
-            others = self._servers.get(seen, {})
-            if (
-                len(others) > (server in others)
-                and len(seen) >= LEAST_CHARS
-                and (there := _doubles(server, name, others))
-            ):
-                doubles[name] = there
+            others = self._servers.get(seen, ())
+            if len(others) > (server in others) and len(seen) >= LEAST_CHARS:
+                named = ((other, self._names[other][seen]) for other in others if other != server)
+                if there := _doubles(name, named):
+                    doubles[name] = there
         return doubles
 
     def forget(self, server: str) -> None:
-        for seen in self._looks.pop(server, {}).values():
+        for seen in self._names.pop(server, {}):
             self._drop(server, seen)
 
     def _drop(self, server: str, seen: str) -> None:
-        others = self._servers.get(seen)
-        if others is not None:
-            others.pop(server, None)
-            if not others:
-                del self._servers[seen]
+        if others := tuple(other for other in self._servers.pop(seen) if other != server):
+            self._servers[seen] = others
 
 
 def _looks(tools: Iterable[Tool]) -> dict[str, str]:
     return {tool.name: tool.look or look(tool.name) for tool in tools}
 
 
-def _doubles(server: str, name: str, others: Mapping[str, str]) -> tuple[Double, ...]:
+def _doubles(name: str, others: Iterable[tuple[str, str]]) -> tuple[Double, ...]:
     own = squash(name)
-    unlike = (Double(other, called) for other, called in others.items() if other != server and squash(called) != own)
+    unlike = (Double(server, called) for server, called in others if squash(called) != own)
     return tuple(islice(unlike, MAX_DOUBLES))
