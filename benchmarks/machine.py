@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import socket
 import subprocess
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -67,6 +69,18 @@ def memory(pid: int) -> Memory:
         name, _, rest = line.partition(":")
         sizes[name] = int(rest.split()[0]) / 1024
     return Memory(sizes["Rss"], sizes["Pss"])
+
+
+def taken_bytes(make: Callable[[], object]) -> int:
+    """Return how much memory of this process what `make` returns takes, without what is made once only."""
+    make()
+    gc.collect()
+    tracemalloc.start()
+    made = make()
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0] if made is not None else 0
+    tracemalloc.stop()
+    return taken
 
 
 def cpu_s(pid: int) -> float:

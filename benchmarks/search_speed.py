@@ -9,12 +9,10 @@ hostile query; and how long the loop stands still (see `stall`). With `--rerank 
 from __future__ import annotations
 
 import argparse
-import gc
 import random
 import subprocess
 import sys
 import time
-import tracemalloc
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,6 +31,7 @@ from actors.search.ranking.search import find
 from benchmarks import meaning_speed, meanings, peers, stall
 from benchmarks.adversaries import HOSTILE
 from benchmarks.honest import honest
+from benchmarks.machine import taken_bytes
 from benchmarks.search import Query, Tool, definition
 from benchmarks.table import Aim, Row, markdown, percentile
 from supervisor.phrases.phrase_book import FOLDER, Page
@@ -73,7 +72,7 @@ def documents_of(tools: Sequence[Tool]) -> Documents:
             kind="tool",
             server=server,
             name=tool.name,
-            description=tool.description or "",
+            described=tool.description or "",
             parameters=parameters_of(validation.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))),
         )
         out.setdefault(server, []).append(document)
@@ -196,15 +195,14 @@ def _figure(what: str, measured: str, aim: float, value: float) -> Row:
 
 def memory_bytes(make: Callable[[], Documents]) -> int:
     """Return what documents take with their index."""
+
+    def kept() -> Index:
+        index = built(make())
+        stem.cache_clear()
+        return index
+
     stem.cache_clear()
-    gc.collect()
-    tracemalloc.start()
-    index = built(make())
-    stem.cache_clear()
-    gc.collect()
-    taken, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return taken if len(index) else 0
+    return taken_bytes(kept)
 
 
 def said_rows(size: int = SIZES[-1]) -> list[Row]:

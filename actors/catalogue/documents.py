@@ -69,7 +69,7 @@ def document_of(
         server=server,
         name=name,
         title=item.title,
-        description=item.description,
+        described=item.described if isinstance(item, Tool) else item.description,
         parameters=parameters_of(item) if isinstance(item, Tool) else (),
         instructions=instructions,
         said=said,

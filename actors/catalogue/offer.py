@@ -1,16 +1,19 @@
 """What one server offers: its tools, resources, templates, prompts, skills and event types, as it declared them.
 
 `definition` is always the server's own JSON text, untouched; the other fields are what ranking and routing need of it.
-Defaults are omitted when an offer is stored: `NO_RAW` is no JSON. None of the small values can be part of a cycle, so
-the search for garbage passes them over (`gc=False`): it would stop the loop for the longer, the more tools there are.
+What a tool has of it as JSON is a part of that text, which stands in memory once, and once in the store. Defaults are
+omitted when an offer is stored: `NO_RAW` is no JSON. None of the small values can be part of a cycle, so the search for
+garbage passes them over (`gc=False`): it would stop the loop for the longer, the more tools there are.
 """
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -25,15 +28,18 @@ PACKED_FROM_BYTES = 1024 * 1024
 """A larger offer is kept compressed: handing the bytes to the database holds up all threads for as long as it takes."""
 MAX_SAVED_BYTES = 512 * 1024 * 1024
 MAX_VERSION_CHARS = 120
+MAX_NAME = 256
+MAX_DESCRIPTION = 16 * 1024
 _PACKED = zlib.compress(b"", 1)[:1]
 NO_RAW = msgspec.Raw(b"")
 EMPTY_OBJECT = msgspec.Raw(b"{}")
+S = TypeVar("S", bound=msgspec.Struct)
 Delivery = Literal["poll", "push", "webhook"]
 DELIVERIES: Final[tuple[Delivery, ...]] = get_args(Delivery)
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One tool.
+    """One tool. `described` is its description as its definition has it, in JSON: most are hardly ever read.
 
     `required` are the parameters that a call must have: those that the schema requires and for which it has no default.
 
@@ -46,7 +52,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
 
     name: str
     title: str = ""
-    description: str = ""
+    described: msgspec.Raw = msgspec.field(name="description", default=NO_RAW)
     input_schema: msgspec.Raw = EMPTY_OBJECT
     required: tuple[str, ...] = ()
     annotations: msgspec.Raw = NO_RAW
@@ -59,6 +65,42 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     digest: bytes = b""
     alarms: tuple[str, ...] = ()
     look: str = ""
+
+    @property
+    def description(self) -> str:
+        return json.read_or(json.STRING, self.described, "")
+
+
+class _Written(msgspec.Struct, kw_only=True):
+    name: str
+    title: str = ""
+    description: msgspec.Raw = NO_RAW
+    input_schema: msgspec.Raw = msgspec.field(name="inputSchema")
+    annotations: msgspec.Raw = NO_RAW
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_RAW)
+
+
+_written = msgspec.json.Decoder(_Written)
+
+
+def members_of(definition: msgspec.Raw) -> dict[str, Any]:
+    """Return the fields of a `Tool` that stand in a definition which clients can take. Raises `UnreadableJson`."""
+    written = json.read(_written, definition)
+    return {
+        "name": written.name,
+        "title": written.title[:MAX_NAME],
+        "described": _cut(written.description),
+        "input_schema": written.input_schema,
+        "annotations": written.annotations,
+        "meta": written.meta,
+    }
+
+
+def _cut(described: msgspec.Raw) -> msgspec.Raw:
+    if len(described) <= MAX_DESCRIPTION:
+        return described
+    text = json.read(json.STRING, described)
+    return described if len(text) <= MAX_DESCRIPTION else json.quoted(text[:MAX_DESCRIPTION])
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -204,11 +246,30 @@ def _parts_of(offer: Offer) -> Iterator[bytes]:
         items: Sequence[Declared] = getattr(offer, name)
         before = between + b'"%b":[' % name.encode()
         for item in items:
-            yield before + msgspec.json.encode(item)
+            yield before + msgspec.json.encode(_saved(item))
             before = b","
         between = b"]," if items else between
     rest = msgspec.json.encode(replace(offer, **dict.fromkeys(LISTS, ())))
     yield (between if rest != b"{}" else between.removesuffix(b",")) + rest[1:]
+
+
+_IN_DEFINITION: Final = {
+    "title": "",
+    "described": NO_RAW,
+    "input_schema": EMPTY_OBJECT,
+    "annotations": NO_RAW,
+    "meta": NO_RAW,
+}
+
+
+def _saved(item: Declared) -> Declared:
+    """Return what is saved of an item: a tool without what stands in its definition, or one with a schema at least."""
+    if not isinstance(item, Tool) or item.definition is EMPTY_OBJECT:
+        return item
+    with suppress(json.UnreadableJson):
+        if replace(item, **members_of(item.definition)) == item:
+            return replace(item, **_IN_DEFINITION)
+    return replace(item, input_schema=msgspec.Raw(bytes(item.input_schema)))  # another object than the default
 
 
 def _compress(parts: Iterable[bytes]) -> bytes:
@@ -225,9 +286,30 @@ _offer = msgspec.json.Decoder(Offer)
 def decode_offer(data: bytes) -> Offer:
     """Read what `encode_offer` wrote. Raises `UnreadableJson` for anything else (an older format, say)."""
     try:
-        return json.read(_offer, _decompress(data))
+        offer = json.read(_offer, _decompress(data))
+        return replace(_apart(offer), **{name: tuple(map(_read, getattr(offer, name))) for name in LISTS})
     except (TypeError, zlib.error) as error:
         raise json.UnreadableJson(f"no saved offer: {type(error).__name__}") from None
+
+
+def _read(item: Declared) -> Declared:
+    """Return what was saved as `_saved` has it."""
+    if not isinstance(item, Tool) or item.input_schema is not EMPTY_OBJECT or item.definition is EMPTY_OBJECT:
+        return _apart(item)
+    definition = item.definition.copy()
+    return replace(item, **members_of(definition), required=shared(item.required), definition=definition)
+
+
+def _apart(value: S) -> S:
+    """Return the same with JSON of its own: a part of the text that was read would keep all of that in memory."""
+    fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+    raws = {name: raw for name, raw in fields if isinstance(raw, msgspec.Raw) and raw is not NO_RAW}
+    return replace(value, **{name: raw.copy() for name, raw in raws.items() if raw is not EMPTY_OBJECT})
+
+
+def shared(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of parameters, of which many tools have the same, as strings that these share."""
+    return tuple(map(sys.intern, names))
 
 
 def _decompress(data: bytes) -> bytes:

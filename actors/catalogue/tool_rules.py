@@ -142,10 +142,11 @@ def _rewrite(tool: Tool, name: str | None, description: str | None) -> Tool:
     """Return a tool under another name, or with another description; the tool itself without either."""
     if name is None and description is None:
         return tool
-    told = {"name": tool.name if name is None else name}
-    told |= {} if description is None else {"description": description}
+    told = {"name": json.quoted(tool.name if name is None else name)}
+    told |= {} if description is None else {"description": json.quoted(description)}
     definition = msgspec.Raw(encode({**json.MEMBERS.decode(tool.definition), **told}))
-    return replace(tool, **told, definition=definition, own=tool.own or tool)
+    described = told.get("description", tool.described)
+    return replace(tool, name=name or tool.name, described=described, definition=definition, own=tool.own or tool)
 
 
 def _some(problems: list[str]) -> list[str]:

@@ -12,6 +12,8 @@ from typing import Literal
 
 import msgspec
 
+from actors.protocol.wire import json
+
 Kind = Literal["tool", "resource", "template", "prompt", "skill"]
 """What MCP lets a server offer: tools, resources, resource templates and prompts; and skills (SEP-2640)."""
 
@@ -30,6 +32,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `key` is its path and unique in an index (`server:tool`). `parameters` are (name, description) pairs in the order
     of the schema, properties of nested objects included one level deep. `instructions` are those of its server.
+    `described` is its description, as a text, or in JSON, as which it costs nothing where the definition is kept.
     `said` are sentences by which people ask for it, most telling first: it is found by them, and they are never shown.
     `deprecated`: its server says that something else is to be used instead.
     """
@@ -39,11 +42,15 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     server: str
     name: str
     title: str = ""
-    description: str = ""
+    described: str | msgspec.Raw = ""
     parameters: tuple[tuple[str, str], ...] = ()
     instructions: str = ""
     said: tuple[str, ...] = ()
     deprecated: bool = False
+
+    @property
+    def description(self) -> str:
+        return self.described if isinstance(self.described, str) else json.read_or(json.STRING, self.described, "")
 
 
 def sentences_of(document: Document) -> Iterator[str]:

@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from actors.catalogue.offer import Tool
 from actors.command_line import command
 from actors.errors import ConfigError
-from actors.protocol.wire.json import UnreadableJson
+from actors.protocol.wire.json import UnreadableJson, quoted
 from actors.transport.stdio.containment import default_containment
 from supervisor.commands.common import (
     ask,
@@ -239,4 +239,4 @@ def _tool_of(told: Row) -> Tool:
     """Return a tool of which a model is told the same."""
     properties = {name: {"description": described} for name, described in told["parameters"].items()}
     schema = msgspec.Raw(msgspec.json.encode({"properties": properties}))
-    return Tool(name=told["name"], title=told["title"], description=told["description"], input_schema=schema)
+    return Tool(name=told["name"], title=told["title"], described=quoted(told["description"]), input_schema=schema)

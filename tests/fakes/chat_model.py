@@ -11,6 +11,7 @@ import msgspec
 import trio
 
 from actors.catalogue.offer import Tool
+from actors.protocol.wire.json import quoted
 from tests.fakes.remote_server import Request, read_request
 
 Say = Callable[[dict[str, Any]], Sequence[str]]
@@ -34,7 +35,7 @@ def answer_to(messages: Sequence[dict[str, str]], say: Say) -> str:
 def defined(name: str, description: str = "", *parameters: str, **more: Any) -> Tool:
     schema = {"type": "object", "properties": {parameter: {} for parameter in parameters}}
     raw = msgspec.Raw(msgspec.json.encode(schema))
-    return Tool(name=name, description=description, input_schema=raw, **more)
+    return Tool(name=name, described=quoted(description), input_schema=raw, **more)
 
 
 class ChatModel:

@@ -9,8 +9,8 @@ import msgspec
 from actors.catalogue.diff import Compared
 from actors.catalogue.lists.marks import MARKS
 from actors.catalogue.lists.pages import Known, ListPage, ListRoom
-from actors.catalogue.lists.validation import MAX_DESCRIPTION, MAX_PROBLEMS
-from actors.catalogue.offer import Declared, EventType, Offer, Prompt, Resource, Skill, Tool, key_of
+from actors.catalogue.lists.validation import MAX_PROBLEMS
+from actors.catalogue.offer import MAX_DESCRIPTION, Declared, EventType, Offer, Prompt, Resource, Skill, Tool, key_of
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, capability_names
 from actors.protocol.wire import json

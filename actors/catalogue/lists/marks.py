@@ -22,7 +22,7 @@ from actors.catalogue.offer import Tool
 from actors.protocol.listing import METHODS
 from actors.protocol.wire import json
 
-_READING: Final = "definitions held against the schema of the protocol"
+_READING: Final = "definitions held against the schema of the protocol, and what they say kept there alone"
 MARKS: Final = zlib.crc32(f"{AS_TEXT}{_READING}{' '.join(METHODS)}".encode()) or 1
 """Another number for other rules, and for other lists: what was read and marked by earlier ones is read again, see
 `validation`."""

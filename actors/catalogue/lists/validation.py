@@ -17,7 +17,22 @@ from msgspec.structs import replace
 
 from actors.catalogue.lists.marks import MARKS, marks_of
 from actors.catalogue.lists.skills import UnusableSkill, read_skill
-from actors.catalogue.offer import DELIVERIES, NO_RAW, Declared, EventType, Offer, Prompt, Resource, Skill, Tool, key_of
+from actors.catalogue.offer import (
+    DELIVERIES,
+    MAX_DESCRIPTION,
+    MAX_NAME,
+    NO_RAW,
+    Declared,
+    EventType,
+    Offer,
+    Prompt,
+    Resource,
+    Skill,
+    Tool,
+    key_of,
+    members_of,
+    shared,
+)
 from actors.protocol.agreement.event_capability import EVENTS, SKETCHED
 from actors.protocol.definitions.fit import Unfit, fit
 from actors.protocol.listing import METHODS, SKILLS, Kind, capability_names
@@ -26,8 +41,6 @@ from actors.protocol.wire.mirrors import MARK, Mirror, MisplacedMirror, mirrors_
 from actors.protocol.wire.outline import MalformedJson, extent
 
 MAX_PROBLEMS = 50
-MAX_NAME = 256
-MAX_DESCRIPTION = 16 * 1024
 MAX_DEFINITION_BYTES = 1024 * 1024
 MAX_DEPTH = 128
 MAX_MARKS = 200_000
@@ -47,8 +60,6 @@ class _Texts(msgspec.Struct):
     title: str = ""
     description: str = ""
     mime_type: str = msgspec.field(name="mimeType", default="")
-    input_schema: msgspec.Raw = msgspec.field(name="inputSchema", default=NO_RAW)
-    annotations: msgspec.Raw = NO_RAW
     meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_RAW)
 
 
@@ -58,18 +69,15 @@ _DELIVERY = msgspec.json.Decoder(list[str])
 
 def tool(raw: msgspec.Raw) -> Tool:
     """Read one entry of `tools/list`. Raises `Unusable`."""
-    value, entry = _decode("tools", raw)
-    _check_name(entry.name)
-    schema, needs_task = json.read(json.VALUE, entry.input_schema), b'"taskSupport"' in bytes(raw)
+    value, fitted = _decode("tools", raw)
+    members = members_of(fitted)
+    _check_name(members["name"])
+    members["input_schema"] = _packed(members["input_schema"])
+    schema, needs_task = json.read(json.VALUE, members["input_schema"]), b'"taskSupport"' in bytes(raw)
     mirrors, misplaced = _mirrors(schema) if MARK in bytes(raw) else ((), "")
     return Tool(
-        name=entry.name,
-        title=entry.title[:MAX_NAME],
-        description=entry.description[:MAX_DESCRIPTION],
-        input_schema=_packed(entry.input_schema),
-        required=tuple(islice(_needed(schema), MAX_REQUIRED)),
-        annotations=entry.annotations,
-        meta=entry.meta,
+        **members,
+        required=shared(islice(_needed(schema), MAX_REQUIRED)),
         definition=raw,
         mirrors=mirrors,
         misplaced=misplaced,
@@ -80,7 +88,7 @@ def tool(raw: msgspec.Raw) -> Tool:
 
 def resource(raw: msgspec.Raw, *, template: bool = False) -> Resource:
     """Read one entry of `resources/list`, or of `resources/templates/list`. Raises `Unusable`."""
-    _, entry = _decode("templates" if template else "resources", raw)
+    entry = _read("templates" if template else "resources", raw)
     uri = entry.uri_template if template else entry.uri
     if not uri or len(uri) > 8192 or not uri.isprintable():
         raise Unusable("its URI is empty, over 8192 characters or not printable")
@@ -98,7 +106,7 @@ def resource(raw: msgspec.Raw, *, template: bool = False) -> Resource:
 
 def prompt(raw: msgspec.Raw) -> Prompt:
     """Read one entry of `prompts/list`. Raises `Unusable`."""
-    _, entry = _decode("prompts", raw)
+    entry = _read("prompts", raw)
     _check_name(entry.name)
     description = entry.description[:MAX_DESCRIPTION]
     return Prompt(name=entry.name, title=entry.title[:MAX_NAME], description=description, definition=raw)
@@ -119,7 +127,7 @@ def skill(raw: msgspec.Raw) -> Skill:
 
 def event_type(raw: msgspec.Raw) -> EventType:
     """Read one entry of `events/list`. Raises `Unusable`."""
-    _, entry = _decode("events", raw)
+    entry = _read("events", raw)
     _check_name(entry.name)
     delivery = json.read(_DELIVERY, json.at(fit(raw, "events", "modern").definition, "delivery"))
     return EventType(
@@ -141,7 +149,11 @@ READ: dict[Kind, Callable[[msgspec.Raw], Declared]] = {
 """Reads an entry of each list. Raises `Unusable`."""
 
 
-def _decode(kind: Kind, raw: msgspec.Raw) -> tuple[dict[str, Any], _Texts]:
+def _read(kind: Kind, raw: msgspec.Raw) -> _Texts:
+    return json.read(_texts, _decode(kind, raw)[1])
+
+
+def _decode(kind: Kind, raw: msgspec.Raw) -> tuple[dict[str, Any], msgspec.Raw]:
     """Return an entry as its server wrote it, and what fits the protocol: all is read, so nothing surprises later."""
     data = bytes(raw)
     _check_extent(data)
@@ -150,7 +162,7 @@ def _decode(kind: Kind, raw: msgspec.Raw) -> tuple[dict[str, Any], _Texts]:
     except json.UnreadableJson as error:
         raise Unusable(f"its definition is not JSON that we can read: {str(error)[:150]}") from None
     try:
-        return value, json.read(_texts, fit(raw, kind, "modern").definition)
+        return value, fit(raw, kind, "modern").definition
     except Unfit as reason:
         raise Unusable(str(reason)) from None
 

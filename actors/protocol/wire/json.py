@@ -104,6 +104,11 @@ def with_meta(said: bytes, name: str, value: bytes) -> bytes:
     return msgspec.json.encode(whole)
 
 
+def quoted(text: str) -> msgspec.Raw:
+    """Return a text as JSON has it."""
+    return msgspec.Raw(msgspec.json.encode(text))
+
+
 def is_json(text: Text) -> bool:
     return read_or(ANY, text, None) is not None
 

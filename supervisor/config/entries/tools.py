@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from actors.catalogue.lists.validation import MAX_DESCRIPTION
+from actors.catalogue.offer import MAX_DESCRIPTION
 from actors.catalogue.tool_rules import ToolRules, name_fault
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import hint_of, is_comment, names_with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from actors.catalogue.documents import MAX_PARAMETERS, Said, documents, paramete
 from actors.catalogue.lists import validation
 from actors.catalogue.names.naming import resource_path, resource_uri, split_resource
 from actors.catalogue.names.resolution import Resolved, Unknown
-from actors.catalogue.offer import Offer, decode_offer, encode_offer
+from actors.catalogue.offer import MAX_DESCRIPTION, Offer, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import ToolRules
 from actors.search.documents.index import Index
@@ -117,7 +118,7 @@ def test_parameters_are_found_one_level_deep_and_are_bounded() -> None:
 @pytest.mark.case("L15")
 def test_long_descriptions_are_cut_but_the_definition_is_not() -> None:
     (tool,) = offer_of({"name": "a", "description": "x" * 20_000}).tools
-    assert len(tool.description) == validation.MAX_DESCRIPTION
+    assert len(tool.description) == MAX_DESCRIPTION
     assert len(json.loads(bytes(tool.definition))["description"]) == 20_000
 
 
@@ -145,6 +146,37 @@ def test_an_offer_survives_the_store() -> None:
     assert [bytes(tool.annotations) for tool in kept.tools] == [b"", b'{"x": 1}']
     assert not compare(offer, kept)
     assert encode_offer(decode_offer(encode_offer(offer))) == encode_offer(offer)
+
+
+WHOLE = {"title": "T", "description": "D", "annotations": {"x": 1}, "_meta": {"y": 2}}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {**WHOLE, "inputSchema": {"type": "object"}},
+        {"inputSchema": {"type": "object"}},
+        {"inputSchema": {"type": "object"}, "title": "t" * 300, "description": "\u00fc" * 20_000},
+        {"description": None},
+        WHOLE,
+    ],
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_tool_comes_back_from_the_store_as_it_was_read(definition: Any, separators: tuple[str, str]) -> None:
+    made = validation.tool(msgspec.Raw(json.dumps({"name": "a", **definition}, separators=separators).encode()))
+    (kept,) = decode_offer(encode_offer(Offer(tools=(made,)))).tools
+    assert (kept, kept.description) == (made, (definition.get("description") or "")[:MAX_DESCRIPTION])
+
+
+def test_what_a_definition_says_is_saved_once_and_nothing_else_of_what_is_saved_stays_in_memory() -> None:
+    told = {"name": "a", **WHOLE, "description": "D" * 1000, "inputSchema": {"type": "object"}}
+    written = msgspec.json.encode(told)
+    offer = Offer(tools=(validation.tool(msgspec.Raw(written)),), answer=msgspec.Raw(b'{"x":1}'))
+    saved = encode_offer(offer)
+    assert len(saved) < len(written) + 200
+    known = sys.getrefcount(saved)
+    kept = decode_offer(saved)
+    assert (kept, sys.getrefcount(saved)) == (offer, known)
 
 
 # Names ----------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from actors.catalogue.lists.validation import Unusable, tool
 from actors.catalogue.metadata import MAX_TAGS, Metadata, describe, describe_all, is_superseded
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Entry
+from actors.protocol.wire.json import quoted
 from actors.search.documents.index import Index
 from actors.search.ranking.search import find
 
@@ -137,7 +138,7 @@ def test_a_tool_without_a_schema_is_said_to_have_none() -> None:
 
 
 def test_a_tool_made_by_hand_has_the_schema_it_was_given() -> None:
-    by_hand = Tool(name="do_thing", description=GOOD, input_schema=msgspec.Raw(b'{"type":"object"}'))
+    by_hand = Tool(name="do_thing", described=quoted(GOOD), input_schema=msgspec.Raw(b'{"type":"object"}'))
     assert codes(describe("acme", by_hand)) == []
 
 
@@ -190,7 +191,9 @@ def test_whatever_a_server_lists_is_described(name: str, description: str, schem
         entry = tool(msgspec.Raw(json.dumps(body).encode()))
     except Unusable:
         raw = msgspec.Raw(json.dumps(schema).encode())
-        entry = Tool(name=name, description=description, input_schema=raw, annotations=raw, meta=raw, definition=raw)
+        entry = Tool(
+            name=name, described=quoted(description), input_schema=raw, annotations=raw, meta=raw, definition=raw
+        )
     found = describe("acme", entry)
     assert all(one.message.isascii() and one.message.isprintable() for one in found.findings)
     assert len(codes(found)) == len(set(codes(found)))
@@ -210,7 +213,7 @@ def test_a_very_deep_schema_is_a_finding_not_an_error() -> None:
         deep = {"properties": {"a": deep}, "type": "object"}
     assert codes(known(inputSchema=deep)) == ["schema-depth"]
     endless = b'{"a":' * 5000 + b"1" + b"}" * 5000
-    assert codes(describe("acme", Tool(name="a_b", description=GOOD, input_schema=msgspec.Raw(endless)))) == [
+    assert codes(describe("acme", Tool(name="a_b", described=quoted(GOOD), input_schema=msgspec.Raw(endless)))) == [
         "schema-missing"
     ]
 

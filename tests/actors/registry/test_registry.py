@@ -23,6 +23,7 @@ from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.kit import Conditions
 from actors.life.states import Down, State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.protocol.wire.json import quoted
 from actors.registry import indexer
 from actors.registry.actor import Indexed, Registry
 from actors.registry.counting import UNCOUNTED, Counted
@@ -80,7 +81,7 @@ def offering(*tools: str, description: str = "words", **more: Any) -> Offer:
     made = tuple(
         Tool(
             name=name,
-            description=description,
+            described=quoted(description),
             definition=msgspec.Raw(msgspec.json.encode({"name": name, "description": description})),
         )
         for name in tools

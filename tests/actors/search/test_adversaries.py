@@ -20,7 +20,7 @@ HONEST = {
 
 
 def tool(server: str, name: str, description: str, **more: str) -> Document:
-    return Document(key=f"{server}:{name}", kind="tool", server=server, name=name, description=description, **more)  # type: ignore[arg-type]  # fields of Document
+    return Document(key=f"{server}:{name}", kind="tool", server=server, name=name, described=description, **more)  # type: ignore[arg-type]  # fields of Document
 
 
 def honest() -> list[Segment]:
@@ -42,7 +42,7 @@ STUFFED = {
             server="best",
             name=f"t{n}",
             title=STUFFING,
-            description=STUFFING,
+            described=STUFFING,
             parameters=tuple((word, STUFFING) for word in STUFFING.split()),
             instructions=STUFFING,
         )

@@ -51,7 +51,7 @@ def test_the_suite_is_as_large_as_it_says_and_the_same_each_time() -> None:
 
 
 def tool(server: str, name: str, description: str = TEXT) -> Document:
-    return Document(key=f"{server}:{name}", kind="tool", server=server, name=name, description=description)
+    return Document(key=f"{server}:{name}", kind="tool", server=server, name=name, described=description)
 
 
 def billing(*more: Document, server: str = "billing") -> Index:

@@ -33,7 +33,7 @@ SAME = {"nourish": "food", "beasts": "animals", "melody": "song"}
 
 
 def document(server: str, name: str, description: str = "", **more: Any) -> Document:
-    return Document(key=f"{server}:{name}", kind="tool", server=server, name=name, description=description, **more)
+    return Document(key=f"{server}:{name}", kind="tool", server=server, name=name, described=description, **more)
 
 
 def analyse(server: str, documents: Sequence[Document], embedder: Embedder | None = None) -> Segment:

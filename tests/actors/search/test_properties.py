@@ -33,7 +33,7 @@ def servers(draw: st.DrawFn) -> list[Document]:
             server=server,
             name=name,
             title=draw(st.one_of(st.just(""), anything)),
-            description=draw(anything),
+            described=draw(anything),
             parameters=tuple(draw(st.lists(st.tuples(names, anything), max_size=2))),
             instructions=draw(st.one_of(st.just(""), sentences)),
             said=tuple(draw(st.one_of(st.just([]), st.lists(anything, max_size=3)))),

@@ -30,7 +30,7 @@ def indexed(*, said: bool = True) -> Index:
 
 def tool(server: str, name: str, description: str, said: Sequence[str]) -> Document:
     return Document(
-        key=f"{server}:{name}", kind="tool", server=server, name=name, description=description, said=tuple(said)
+        key=f"{server}:{name}", kind="tool", server=server, name=name, described=description, said=tuple(said)
     )
 
 

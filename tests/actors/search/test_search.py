@@ -54,7 +54,7 @@ CATALOGUE: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
 
 
 def document(server: str, name: str, description: str = "", *, kind: Kind = "tool", **more: object) -> Document:
-    return Document(key=f"{server}:{name}", kind=kind, server=server, name=name, description=description, **more)  # type: ignore[arg-type]  # fields of Document
+    return Document(key=f"{server}:{name}", kind=kind, server=server, name=name, described=description, **more)  # type: ignore[arg-type]  # fields of Document
 
 
 def documents(server: str) -> list[Document]:
@@ -324,7 +324,7 @@ def test_an_empty_index_finds_nothing() -> None:
 
 
 def test_a_server_without_documents_does_no_harm() -> None:
-    listed = Document(key="a:read_file", kind="tool", server="a", name="read_file", description="Read a file.")
+    listed = Document(key="a:read_file", kind="tool", server="a", name="read_file", described="Read a file.")
     index = Index.empty().rebuild([analyse("a", [listed]), analyse("empty", [])])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -334,7 +334,7 @@ def test_a_server_without_documents_does_no_harm() -> None:
 def test_of_very_many_words_a_few_are_enough() -> None:
     things = ["invoice", "ticket", "lamp", "garden", "piano", "bridge", "castle", "engine", "mirror", "pocket"]
     listed = [
-        Document(key=f"a:make_{thing}", kind="tool", server="a", name=f"make_{thing}", description=f"Make a {thing}.")
+        Document(key=f"a:make_{thing}", kind="tool", server="a", name=f"make_{thing}", described=f"Make a {thing}.")
         for thing in things
     ]
     index = Index.empty().rebuild([analyse("a", listed)])

@@ -87,7 +87,7 @@ def test_a_search_finds_the_same_whoever_prefers_what(catalogue: list[list[Docum
 def test_of_two_servers_that_offer_the_same_the_preferred_one_is_first() -> None:
     def offered(server: str) -> list[Document]:
         text = "Opens a ticket."
-        return [Document(key=f"{server}:add", kind="tool", server=server, name="add", description=text)]
+        return [Document(key=f"{server}:add", kind="tool", server=server, name="add", described=text)]
 
     index = Index.empty().rebuild(analyse(server, offered(server)) for server in ("east", "north", "west"))
     for first in ("east", "north", "west"):

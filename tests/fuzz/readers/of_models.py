@@ -50,9 +50,7 @@ _OFFERS = {
     "t": Offer(templates=(Resource(uri="{+all}", template=True), Resource(uri="a:{b}c{d}", template=True))),
 }
 _INDEX = Index.empty().rebuild(
-    analyse(
-        server, [Document(key=f"{server}:{name}", kind="tool", server=server, name=name, title="", description=text)]
-    )
+    analyse(server, [Document(key=f"{server}:{name}", kind="tool", server=server, name=name, title="", described=text)])
     for server, name, text in (
         ("github", "create_issue", "Create an issue in a repository. Use it to report bugs."),
         ("mail", "sendMail", "Sends an e-mail to somebody; see https://mail.example/docs"),

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import Offer, Tool
+from actors.protocol.wire.json import quoted
 from actors.registry.happening import Happening
 from supervisor.events.event import DaemonEvent, encode, size_of
 from supervisor.events.kinds import EventData, ToolsDiscovered
@@ -19,7 +20,9 @@ SCHEMA = msgspec.Raw(b'{"type":\n"object"}')
 
 
 def offer(count: int = 2, schema: msgspec.Raw = SCHEMA, description: str = "Does it.") -> Offer:
-    tools = tuple(Tool(name=f"t{number}", description=description, input_schema=schema) for number in range(count))
+    tools = tuple(
+        Tool(name=f"t{number}", described=quoted(description), input_schema=schema) for number in range(count)
+    )
     return Offer(tools=tools, token_counts={tool.name: 10 for tool in tools}, tokens_exact=True)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from actors.catalogue.lists.suspicions import alarms_of
 from actors.catalogue.offer import Tool
+from actors.protocol.wire.json import quoted
 from actors.search.document import MAX_SENTENCES
 from actors.search.language.text import words
 from benchmarks.honest import honest
@@ -57,7 +58,7 @@ def test_what_a_model_is_told_of_a_tool_is_bounded_and_without_the_secrets_of_it
     tool = Tool(
         name="n" * 5000,
         title="t" * 5000,
-        description="the token is hunter22. " * 5000,
+        described=quoted("the token is hunter22. " * 5000),
         input_schema=defined("x", "", *(f"{number}{'p' * 500}" for number in range(500))).input_schema,
     )
     _, user = asked([tool], lambda text: text.replace("hunter22", "***"))

@@ -15,6 +15,7 @@ from actors.catalogue.documents import Said
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions, Latest
+from actors.protocol.wire.json import quoted
 from actors.registry_inbox import PhrasesChanged
 from actors.search.documents.index import Index
 from supervisor.config.sections.describe import DescribeSettings
@@ -165,7 +166,7 @@ async def test_a_restart_asks_nothing_again_and_a_changed_definition_is_asked_fo
         assert second.questions == []
         assert second.told == [frozenset({"notes"})]  # what was kept was read after the index was made
         assert sorted(store.used) == sorted(store.rows)
-        second.offer(notes=[NOTE, replace(FIND, description="Looks notes up by words.")])
+        second.offer(notes=[NOTE, replace(FIND, described=quoted("Looks notes up by words."))])
         await trio.sleep(1)
         assert second.questions == [["find_notes"]]
 
@@ -310,9 +311,9 @@ async def test_a_model_that_was_asked_for_all_of_a_day_is_told_of_once_and_what_
 async def test_without_a_model_whoever_is_there_is_asked_for_what_it_sees_one_at_a_time(autojump_clock: object) -> None:
     scene = Scene(Kept(), by_clients=True, batch=2)
     zoom, own = defined("zoom", "y"), defined("drop_note", "x")
-    shown = replace(own, name="remove_note", description="As the operator calls it.", own=own)
+    shown = replace(own, name="remove_note", described=quoted("As the operator calls it."), own=own)
     scene.offer(other=[zoom], notes=[NOTE, FIND, own])
-    seen = {"notes": Entry.make("notes", "stdio", Offer(tools=(shown, replace(FIND, description="Mine."), NOTE)))}
+    seen = {"notes": Entry.make("notes", "stdio", Offer(tools=(shown, replace(FIND, described=quoted("Mine.")), NOTE)))}
     async with running(scene):
         assert scene.questions == []
         assert await scene.describing.ask_by(scene, {}) is False

@@ -12,6 +12,7 @@ import pytest
 
 from actors.catalogue.documents import Said
 from actors.catalogue.offer import Tool
+from actors.protocol.wire.json import quoted
 from actors.search.language.text import words
 from benchmarks.search import Query
 from supervisor.host.datadir import open_data_dir
@@ -115,7 +116,7 @@ def test_every_need_of_the_suite_is_of_a_tool_in_the_book() -> None:
 
 def defined(name: str, description: str, *parameters: str) -> Tool:
     schema = {"type": "object", "properties": {parameter: {} for parameter in parameters}}
-    return Tool(name=name, description=description, input_schema=msgspec.Raw(msgspec.json.encode(schema)))
+    return Tool(name=name, described=quoted(description), input_schema=msgspec.Raw(msgspec.json.encode(schema)))
 
 
 def page_of(server: str, tool: Tool, *said: str, package: str = "") -> Page:

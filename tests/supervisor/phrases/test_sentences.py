@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.offer import Tool
+from actors.protocol.wire.json import quoted
 from actors.search.document import MAX_SENTENCE_CHARS, MAX_SENTENCES
 from actors.search.language.text import squash
 from supervisor.metatools.texts import is_seen
 from supervisor.phrases.sentences import MAX_SHARED, MIN_USABLE, checked, fault_of, fault_of_model
 
-TOOL = Tool(name="create_issue", description="Create a new issue in a repository of the tracker, with a title.")
+TOOL = Tool(name="create_issue", described=quoted("Create a new issue in a repository of the tracker, with a title."))
 GOOD = (
     "report a bug in the shop repo",
     "something is broken, write it down for the team",
@@ -106,7 +107,7 @@ def test_of_what_is_given_only_what_is_usable_is_kept_and_a_tool_with_one_senten
         st.integers(-1, 5),
         st.lists(st.one_of(st.sampled_from(GOOD), st.text(max_size=200), st.none(), st.integers()), max_size=40),
     ),
-    st.lists(st.builds(Tool, name=st.text(max_size=12), description=st.text(max_size=60)), max_size=4),
+    st.lists(st.builds(Tool, name=st.text(max_size=12), described=st.text(max_size=60).map(quoted)), max_size=4),
 )
 def test_whatever_is_given_what_is_kept_is_short_plain_and_bounded(
     given_: dict[int, list[object]], tools: list[Tool]

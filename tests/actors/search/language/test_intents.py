@@ -47,7 +47,7 @@ def searched(query: str) -> list[tuple[str, float]]:
             analyse(
                 server,
                 [
-                    Document(key=f"{server}:{name}", kind="tool", server=server, name=name, description=text)
+                    Document(key=f"{server}:{name}", kind="tool", server=server, name=name, described=text)
                     for name, text in tools.items()
                 ],
             )
@@ -229,7 +229,7 @@ def test_a_product_of_two_words_is_one_name() -> None:
 
 def test_another_word_for_what_a_product_does_is_not_its_name() -> None:
     def distance(text: str) -> float:
-        document = Document(key="run:list_all", kind="tool", server="run", name="list_all", description=text)
+        document = Document(key="run:list_all", kind="tool", server="run", name="list_all", described=text)
         return find(Index.empty().rebuild([analyse("run", [document])]), "list docker boxes").hits[0].distance
 
     assert distance("List every container.") > distance("List every container of docker.")
@@ -248,7 +248,7 @@ def test_everyday_words_are_not_taken_for_misspelt_ones() -> None:
 def test_a_word_of_our_lists_is_no_misspelling() -> None:
     text = "Say whether the build is done."
     index = Index.empty().rebuild(
-        [analyse("ci", [Document(key="ci:get_state", kind="tool", server="ci", name="get_state", description=text)])]
+        [analyse("ci", [Document(key="ci:get_state", kind="tool", server="ci", name="get_state", described=text)])]
     )
     assert find(index, "is it wether").hits
     assert not [hit for hit in find(index, "get the weather").hits if hit.distance < 0.5]
@@ -265,8 +265,7 @@ def test_who_asks_to_see_pods_wants_a_tool_that_gets_not_one_that_executes(query
         "kubectl_get": "Get or list Kubernetes resources by resource type, name, and optionally namespace.",
     }
     documents = [
-        Document(key=name, kind="tool", server="kubernetes", name=name, description=text)
-        for name, text in tools.items()
+        Document(key=name, kind="tool", server="kubernetes", name=name, described=text) for name, text in tools.items()
     ]
     index = Index.empty().rebuild([analyse("kubernetes", documents)])
     assert [hit.document.key for hit in find(index, query).hits] == ["kubectl_get", "exec_in_pod"]

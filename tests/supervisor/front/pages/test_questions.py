@@ -19,6 +19,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Feed, Latest, Reply
 from actors.messages import Question
 from actors.principal import LOCAL, Principal
+from actors.protocol.wire.json import quoted
 from actors.search.documents.index import Index
 from supervisor.front.pages.app import create_app
 from supervisor.front.pages.questions import add_question_routes
@@ -313,7 +314,7 @@ async def test_for_how_long_a_server_has_been_asking_is_right_wherever_the_clock
 
 
 CONFIRMATION = {"message": "Run shop:buy with {}?", "requestedSchema": confirmation_form.SCHEMA}
-BUY = Tool(name="buy", description="Buys <b>it</b>.", annotations=msgspec.Raw(b'{"destructiveHint":true}'))
+BUY = Tool(name="buy", described=quoted("Buys <b>it</b>."), annotations=msgspec.Raw(b'{"destructiveHint":true}'))
 
 
 SHOP = Latest(

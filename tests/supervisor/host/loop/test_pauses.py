@@ -17,6 +17,7 @@ from actors.catalogue.offer import Offer, Prompt, Resource, Tool, decode_offer, 
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.protocol.wire import json
+from actors.protocol.wire.json import quoted
 from actors.search.document import Document
 from actors.search.documents.index import Index
 from actors.search.documents.segment import analyse
@@ -146,7 +147,7 @@ def test_an_offer_encoded_one_by_one_is_the_offer_encoded_at_once(offer: Offer) 
 
 
 def test_a_large_offer_is_kept_compressed_and_comes_back() -> None:
-    offer = Offer(tools=tuple(Tool(name=f"t{number}", description="words " * 100) for number in range(3000)))
+    offer = Offer(tools=tuple(Tool(name=f"t{number}", described=quoted("words " * 100)) for number in range(3000)))
     saved = encode_offer(offer)
     assert len(saved) < 200_000
     assert decode_offer(saved) == offer
@@ -154,7 +155,7 @@ def test_a_large_offer_is_kept_compressed_and_comes_back() -> None:
 
 @pytest.mark.parametrize("change", [lambda saved: saved[:-10], lambda saved: saved[:50] + b"?" + saved[51:]])
 def test_a_large_offer_that_was_damaged_is_no_offer(change: Callable[[bytes], bytes]) -> None:
-    offer = Offer(tools=tuple(Tool(name=f"t{number}", description="words " * 100) for number in range(3000)))
+    offer = Offer(tools=tuple(Tool(name=f"t{number}", described=quoted("words " * 100)) for number in range(3000)))
     with pytest.raises(json.UnreadableJson):
         decode_offer(change(encode_offer(offer)))
 

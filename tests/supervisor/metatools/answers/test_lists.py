@@ -11,6 +11,7 @@ import pytest
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
+from actors.protocol.wire.json import quoted
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.documents.index import Index
 from benchmarks.discovery import discover_at_once
@@ -37,7 +38,7 @@ def tools(count: int, letter: str = "t") -> tuple[Tool, ...]:
     return tuple(
         Tool(
             name=f"{letter}_{n * 7919 % count:04}",
-            description=f"Do {n}. " * 40,
+            described=quoted(f"Do {n}. " * 40),
             input_schema=schema,
             required=("owner",),
         )
@@ -102,7 +103,7 @@ def test_a_page_of_a_list_fills_its_budget() -> None:
     tools = tuple(
         Tool(
             name=f"{deed}_{thing}_{of}",
-            description=f"{deed.title()} the {thing} of a {of} with the permissions that it has",
+            described=quoted(f"{deed.title()} the {thing} of a {of} with the permissions that it has"),
             input_schema=schema,
             required=("repository",),
         )
@@ -125,7 +126,7 @@ def test_a_line_with_long_names_says_no_more_than_the_name() -> None:
 
 
 def test_a_long_cursor_is_part_of_the_budget() -> None:
-    tools = tuple(Tool(name=f"{n:03}_" + "describe_table_" * 16, description="Do it. " * 20) for n in range(40))
+    tools = tuple(Tool(name=f"{n:03}_" + "describe_table_" * 16, described=quoted("Do it. " * 20)) for n in range(40))
     count = Tiktoken(load_encoding()).count
     pages = walk(catalogue(service=Offer(tools=tools)))
     assert len(pages) == 3

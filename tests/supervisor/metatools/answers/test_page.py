@@ -14,6 +14,7 @@ from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State
 from actors.messages import ServerStatus
+from actors.protocol.wire.json import quoted
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.document import Document, Found, Hit
 from actors.search.documents.index import Index
@@ -37,7 +38,7 @@ def tool(name: str, description: str = "", parameters: int = 2, **more: Any) -> 
     properties = {f"parameter_{n}": {"type": "string", "description": f"The value of {n}"} for n in range(parameters)}
     schema = {"type": "object", "properties": properties, "required": ["parameter_0"]}
     fields: dict[str, Any] = {"input_schema": raw(schema), "required": ("parameter_0",), **more}
-    return Tool(name=name, description=description or f"Does {name.replace('_', ' ')} for you.", **fields)
+    return Tool(name=name, described=quoted(description or f"Does {name.replace('_', ' ')} for you."), **fields)
 
 
 def catalogue(**offers: Offer) -> Catalogue:
@@ -196,7 +197,7 @@ def test_hidden_text_is_nowhere() -> None:
     hostile = Tool(
         name="read_file",
         title=evil,
-        description=f"Read{evil} a file",
+        described=quoted(f"Read{evil} a file"),
         input_schema=schema,
         required=(f"a{evil}",),
         annotations=raw({"readOnlyHint": True, "title": evil, "destructiveHint": "yes", "x": evil}),

@@ -13,6 +13,7 @@ from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State
 from actors.messages import ServerStatus
+from actors.protocol.wire.json import quoted
 from actors.search.documents.index import Index
 from supervisor.metatools.servers import purposes
 from supervisor.metatools.servers.phrases import brief
@@ -78,7 +79,7 @@ def test_a_purpose_is_configured_or_the_servers_own_or_made_of_its_tools(
     ("tools", "expected"),
     [
         ((), ""),
-        ((Tool(name="fetch", description="Fetches a URL as Markdown. Then more."),), "Fetches a URL as Markdown"),
+        ((Tool(name="fetch", described=quoted("Fetches a URL as Markdown. Then more.")),), "Fetches a URL as Markdown"),
         ((Tool(name="fetch"),), "fetch"),
         (
             tuple(map(named, ("create_entities", "create_relations", "delete_entities", "openNodes", "searchNodes"))),
