@@ -6,7 +6,7 @@ A first daemon discovers the servers and lets them sleep; a second one, with the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,19 @@ from typing import Any
 
 import msgspec
 
+from actors.catalogue.lists import validation
+from actors.catalogue.offer import Offer, decode_offer, encode_offer
+from actors.catalogue.snapshot import Entry
+from actors.catalogue.trust import Pins
+from actors.registry.pinning import Pinning
 from benchmarks import client as mcp
-from benchmarks.machine import descendants, memory, until
+from benchmarks.machine import descendants, memory, taken_bytes, until
 from benchmarks.running import ECHO, Place, Running, bare, daemon, entry, status, until_dormant, until_ready
 from benchmarks.table import Aim, Row, ratios, spread
 
 BOOT_AIM = Aim("<=", 1.0, "s")
 NO_PROCESS = Aim("<=", 0)
+BESIDE_AIM = Aim("<=", 1.1, "kB")
 IDLE_S = 1.0
 
 Tools = dict[str, list[dict[str, Any]]]
@@ -81,7 +87,40 @@ def run(directory: Path, tools: Tools, rounds: int) -> list[Row]:
         ),
         Row(what="processes after that boot", measured=str(processes), aim=NO_PROCESS, value=processes),
         Row(what=f"memory with {size}", measured=f"RSS {rest.rss_mib:.0f} MiB, PSS {rest.pss_mib:.0f} MiB"),
+        _beside_definitions(tools),
     ]
+
+
+def _beside_definitions(tools: Tools) -> Row:
+    """Return what is kept of a tool beside the JSON of its definition, index and processes aside."""
+    texts = {server: [msgspec.json.encode(tool) for tool in listed] for server, listed in tools.items()}
+    count, size = sum(map(len, texts.values())), sum(len(text) for listed in texts.values() for text in listed)
+    offers = _read(texts)
+    saved = {server: encode_offer(offer) for server, offer in offers.items()}
+    pinning = _judged(offers, {})[1]
+    pins = {server: msgspec.json.encode(pinning.of(server)) for server in offers}
+    read = taken_bytes(lambda: _judged(_read(texts), {})) / count / 1000
+    recalled = (taken_bytes(lambda: _judged(_recalled(saved), pins)) - size) / count / 1000
+    return Row(
+        what=f"memory of a tool beside its definition of {size / count / 1000:.1f} kB, without the search",
+        measured=f"{recalled:.2f} kB; before it was saved: {read:.2f} kB",
+        aim=BESIDE_AIM,
+        value=recalled,
+    )
+
+
+def _read(texts: Mapping[str, list[bytes]]) -> dict[str, Offer]:
+    return {name: Offer(tools=tuple(map(validation.tool, map(msgspec.Raw, each)))) for name, each in texts.items()}
+
+
+def _recalled(saved: Mapping[str, bytes]) -> dict[str, Offer]:
+    return {server: decode_offer(bytes(bytearray(payload))) for server, payload in saved.items()}  # read anew
+
+
+def _judged(offers: Mapping[str, Offer], pins: Mapping[str, bytes]) -> tuple[list[Entry], Pinning]:
+    pinning = Pinning(known={name: msgspec.json.decode(saved, type=Pins) for name, saved in pins.items()})
+    entries = [Entry.make(name, "stdio", own, standing=pinning.judge(name, own)) for name, own in offers.items()]
+    return entries, pinning
 
 
 def _bare_start(directory: Path) -> float:
