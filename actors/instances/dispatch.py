@@ -7,25 +7,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 import trio
 from msgspec.structs import replace
 
-from actors.errors import ActorStopped, LeftAlone, ServerExited, ServerGaveUp, ServerStarting, SupervisorError
+from actors.errors import (
+    ActorStopped,
+    LeftAlone,
+    MalformedRequest,
+    ProtocolViolation,
+    ServerExited,
+    ServerGaveUp,
+    ServerStarting,
+    SupervisorError,
+)
 from actors.instances.choice import choose
 from actors.instances.instance import Instance
-from actors.instances.rounds import GivenStates, Giver
-from actors.instances.waiting import WaitingCall, WaitingCalls
 from actors.kit import Address, Reply
 from actors.messages import CallServer, Result, WakeServer
 from actors.principal import LOCAL, ClientKey
+from actors.protocol.asking import input_required
 from actors.protocol.changes import OF_RESOURCES
+from actors.protocol.wire import json
 from actors.server.calls.errors import Delay, late_error, lost_task_error
 from actors.server.recovery import STARTING_RETRY_S
 from actors.server.settings import ServerSettings
 
+PATIENCE_S = 2.0
+"""For so long a call waits for an instance that is free while another one is up and busy: then it goes to that."""
+MAX_STATES: Final = 4096
+"""Of one launch; the oldest is forgotten for one more."""
+_retry = msgspec.json.Decoder(input_required.Retry)
 _NOT_TAKEN: Final = (ServerStarting, ServerGaveUp, ServerExited, ActorStopped, LeftAlone)
 """What a call gets from an instance that was not up, went down, or has a breaker open.
 
@@ -33,6 +50,132 @@ Only what was not sent is tried elsewhere.
 """
 START_PAUSE_S: Final = 5.0
 """An instance that could not be started is not tried again before that, unless it says when."""
+
+
+class WaitingCall(msgspec.Struct, eq=False):
+    """A call that no instance has. `deadline` and `since` are moments of the trio clock.
+
+    `refused_by` are the runs of the instances that gave it back.
+    """
+
+    message: CallServer
+    reply: Reply[Result]
+    since: float
+    deadline: float
+    refused_by: tuple[str, ...] = ()
+
+
+class WaitingCalls:
+    """The calls of a launch that wait until one of its instances is free or up, the oldest first. Bounded. Pure.
+
+    At most `max_calls`, and `max_bytes` of their arguments.
+    """
+
+    def __init__(self, max_calls: int, max_bytes: int) -> None:
+        self._max_calls = max_calls
+        self._max_bytes = max_bytes
+        self._calls: deque[WaitingCall] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def has_room(self, call: WaitingCall) -> bool:
+        return len(self._calls) < self._max_calls and self._bytes + _size(call) <= self._max_bytes
+
+    def add(self, call: WaitingCall) -> None:
+        self._calls.append(call)
+        self._bytes += _size(call)
+
+    def oldest(self) -> WaitingCall | None:
+        """Return the oldest; those that nobody waits for any more are forgotten."""
+        while self._calls and self._calls[0].reply.settled:
+            self.take()
+        return self._calls[0] if self._calls else None
+
+    def take(self) -> WaitingCall:
+        call = self._calls.popleft()
+        self._bytes -= _size(call)
+        return call
+
+    def take_late(self, now: float) -> list[WaitingCall]:
+        """Take those whose deadline has passed."""
+        late = [call for call in self._calls if call.deadline <= now]
+        if late:
+            left = [call for call in self._calls if call.deadline > now]
+            self._calls, self._bytes = deque(left), sum(map(_size, left))
+        return late
+
+    def take_all(self) -> Iterator[WaitingCall]:
+        while self._calls:
+            yield self.take()
+
+    def is_patience_over(self, now: float) -> bool:
+        """Say whether the oldest has waited for long enough."""
+        return bool(self._calls) and self._calls[0].since + PATIENCE_S <= now
+
+    def next_moment(self, *, busy: bool) -> float | None:
+        """Return when something is to be done of them: a deadline, or the end of patience where some are `busy`."""
+        moments = [call.deadline for call in self._calls]
+        if busy and self._calls:
+            moments.append(self._calls[0].since + PATIENCE_S)
+        return min(moments, default=None)
+
+
+def _size(call: WaitingCall) -> int:
+    return len(call.message.members) + len(call.message.meta) + len(call.message.retry)
+
+
+class Giver(msgspec.Struct, frozen=True):
+    """The instance that gave a state, and the process that it was then."""
+
+    number: int
+    run: str
+
+
+class GivenStates:
+    """Which instance gave which `requestState`: a client that goes on with one must reach the process that knows it.
+
+    (MCP 2026-07-28, basic/patterns/mrtr.) A state is known by its digest, so that it costs the same whatever its size.
+    It counts for one user and one request only: servers may say the same to several, such as the number of a step.
+    """
+
+    def __init__(self) -> None:
+        self._givers: OrderedDict[bytes, Giver] = OrderedDict()
+
+    def note(self, message: CallServer, result: Result, giver: Giver) -> bool:
+        """Note the state of a result that is not complete; False if it has none."""
+        if result.era != "modern" or message.method not in input_required.METHODS:
+            return False
+        if len(result.body) > input_required.MAX_BYTES or not input_required.is_incomplete(result.body):
+            return False
+        try:
+            state = input_required.state_of(input_required.Retry(state=input_required.read(result.body).state))
+        except (ProtocolViolation, MalformedRequest):  # whoever passes it on says so
+            return False
+        if state:
+            self._givers[_digest(message, state)] = giver
+            if len(self._givers) > MAX_STATES:
+                self._givers.popitem(last=False)
+        return bool(state)
+
+    def find(self, message: CallServer) -> tuple[str, Giver | None]:
+        """Return the state that a request goes on with, empty if it has none, and who gave that, if it is known.
+
+        Raises `MalformedRequest` if it is no string.
+        """
+        if not message.retry:
+            return "", None
+        retry = json.read_or(_retry, b"{" + message.retry + b"}", input_required.Retry())
+        state = input_required.state_of(retry)
+        return state, self._givers.get(_digest(message, state)) if state else None
+
+
+def _digest(message: CallServer, state: str) -> bytes:
+    """Return by what the state of this request is known."""
+    parts = (message.principal, message.method, message.name, state)
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 class InstanceDispatch:

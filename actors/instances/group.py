@@ -10,33 +10,24 @@ The first instance may have been there before: its task is another one's, and it
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Literal
 
+import msgspec
+from msgspec.structs import replace
+
 from actors.catalogue.offer import Offer, unchanged
-from actors.errors import SupervisorError
+from actors.errors import ActorStopped, SupervisorError
 from actors.instance_status import InstanceChanged, InstanceStatus
-from actors.instances.clients import ClientInstances
 from actors.instances.dispatch import InstanceDispatch
-from actors.instances.inbox import (
-    ClientLeft,
-    GroupMessage,
-    InstanceFact,
-    InstanceFree,
-    InstanceGone,
-    InstanceReport,
-    Resize,
-    WaitOver,
-)
-from actors.instances.instance import Instance, InstanceSpec, MakeInstance
-from actors.instances.leading import Leading
-from actors.instances.orders import GroupOrders
+from actors.instances.instance import ClientInstances, Instance, InstanceSpec, Leading, MakeInstance
 from actors.instances.settings import InstanceSettings
-from actors.instances.status import whole
-from actors.kit import Actor, Reply
+from actors.kit import Actor, Ask, Reply, StartSoon
 from actors.kit.reporter import Reporter
 from actors.kit.timers import Timers
+from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import (
     CallServer,
@@ -53,11 +44,198 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
-from actors.principal import LOCAL
-from actors.server import ServerSettings
+from actors.principal import LOCAL, ClientKey
+from actors.server import ServerMessage, ServerSettings
 
+Given = WakeServer | RestartServer | RefreshServer | SleepServer
+InstanceFact = ServerChanged | ServerListed | EraLearned
+_RANKS: Final = {
+    state: rank
+    for rank, state in enumerate(
+        (
+            *(State.READY, State.DISCOVERING, State.HANDSHAKING, State.SPAWNING, State.RESPAWNING),
+            *(State.DRAINING, State.DORMANT, State.FAILED, State.STOPPED),
+        )
+    )
+}
+"""The state of all is the first of these that one of them is in: a call finds that."""
+_SUMMED: Final = ("restarts", "in_flight", "calls", "failures", "noise", "strays", "unheard", "tasks")
 FEWER: Final = "fewer instances of it are wanted"
 UNUSED: Final = "its client is gone"
+
+
+class GroupOrders:
+    """Orders to a launch with several instances: given to those that they are about, and answered when all are done.
+
+    `leader` gives the instance that leads.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        instances: Mapping[int, Instance],
+        leader: Callable[[], Instance],
+        start_soon: StartSoon,
+    ) -> None:
+        self._server = server
+        self._instances = instances
+        self._leader = leader
+        self._start_soon = start_soon
+
+    def take(self, order: Given, reply: Reply[Any]) -> None:
+        """Have an order carried out. To wake is to have one up, to refresh is to read what the launch offers."""
+        staying = [each for each in self._instances.values() if not each.leaving]
+        match order:
+            case WakeServer():
+                self._wake(staying, order, reply)
+            case RefreshServer():
+                self._leader().post.forward(order, reply)
+            case RestartServer():
+                busy = [each for each in staying if each is self._leader() or not each.actor.life.resting]
+                self._give(busy, order, reply)
+            case SleepServer():
+                self._give(staying, order, reply)
+
+    def _wake(self, staying: list[Instance], order: WakeServer, reply: Reply[None]) -> None:
+        leader = self._leader()
+        up = next((each for each in staying if each.up), None)
+        fit = [each for each in staying if each is not leader and (each.proven or each.address)]
+        if up is not None or not fit:
+            (up or leader).post.forward(order, reply)
+        else:
+            reply.release()
+            self._start_soon(self._wake_any, [leader, *fit], replace(order, urgent=False), reply)
+
+    async def _wake_any(self, instances: list[Instance], order: WakeServer, reply: Reply[None]) -> None:
+        """Wake one after the other until one is up; it fails with the first failure."""
+        failure: SupervisorError | None = None
+        for instance in instances:
+            try:
+                await instance.post.ask(order)
+            except SupervisorError as error:
+                failure = failure or error
+            else:
+                reply.answer(None)
+                return
+        reply.fail(failure or ActorStopped())
+
+    def _give(self, instances: list[Instance], order: RestartServer | SleepServer, reply: Reply[Any]) -> None:
+        """Give an order to several; it fails with the first failure, when all are done."""
+        reply.release()
+        self._start_soon(self._carry_out, instances, order, reply)
+
+    async def _carry_out(
+        self, instances: list[Instance], order: RestartServer | SleepServer, reply: Reply[Any]
+    ) -> None:
+        failure: SupervisorError | None = None
+        given: list[Reply[Any]] = []
+        for instance in instances:
+            try:
+                given.append(await instance.post.request_in_turn(order))
+            except SupervisorError as error:
+                failure = failure or error
+        for each in given:
+            try:
+                await each.wait()
+            except SupervisorError as error:
+                failure = failure or error
+        if failure is None:
+            reply.answer(None)
+        else:
+            reply.fail(failure)
+
+    async def end(self, instance: Instance, departure: Departure | None) -> None:
+        """Have an instance end."""
+        try:
+            await instance.post.ask_in_turn(StopServer(departure))
+        except SupervisorError:  # it is gone already
+            return
+
+
+class InstanceReport(msgspec.Struct, frozen=True):
+    """What an instance reports."""
+
+    number: int
+    fact: InstanceFact
+
+
+class InstanceFree(msgspec.Struct, frozen=True):
+    """A call has settled, or a start is over, while others wait."""
+
+
+class InstanceGone(msgspec.Struct, frozen=True):
+    """Nothing is left of an instance."""
+
+    number: int
+
+
+class ClientLeft(msgspec.Struct, frozen=True):
+    """The session of a client is over; see `Caller.identity`."""
+
+    client: ClientKey
+
+
+class WaitOver(msgspec.Struct, frozen=True):
+    """Something is to be done of the calls that wait; `number` says for which timer."""
+
+    name: Literal["waiting"]
+    number: int
+
+
+class Resize(Ask[None], frozen=True):
+    """Have as many instances as this says; those that stay are not disturbed. Answered when that has begun."""
+
+    wanted: InstanceSettings
+    drain_s: float
+
+
+GroupMessage = ServerMessage | InstanceReport | InstanceFree | InstanceGone | ClientLeft | WaitOver | Resize
+"""What is sent to who chooses among the instances of a launch."""
+
+
+def whole(
+    leader: ServerStatus, others: Sequence[ServerStatus], rows: Sequence[InstanceStatus], waiting: int
+) -> ServerStatus:
+    """Return how a launch is doing as one: as the instance that leads, with what all have together.
+
+    Where another one is nearer to serving, state and age are those of that one. `waiting` calls have no instance yet.
+    """
+    every = [leader, *others]
+    first = min(every, key=lambda status: _RANKS[status.state])
+    asked = [status.asked_since for status in every if status.asked_since is not None]
+    return replace(
+        leader,
+        state=first.state,
+        wanted=first.wanted,
+        since=first.since,
+        reason=first.reason,
+        activity=first.activity,
+        next_start=first.next_start,
+        retry_at=first.retry_at,
+        down=first.down if all(each.down for each in every) else None,
+        pid=first.pid if leader.pid is None else leader.pid,
+        last_error=next((f"instance {row.number}: {row.last_error}" for row in rows if row.last_error), None),
+        last_error_at=next((status.last_error_at for status in every if status.last_error), None),
+        requires_reauth=any(status.requires_reauth for status in every),
+        one_at_a_time=any(status.one_at_a_time for status in every),
+        legacy_session=any(status.legacy_session for status in every),
+        asked_since=min(asked, default=None),
+        waiting=waiting + sum(row.waiting for row in rows),
+        last_sign_at=max((each.last_sign_at for each in every if each.last_sign_at is not None), default=None),
+        breakers=_open_everywhere(every),
+        instances=tuple(rows),
+        **{name: sum(getattr(status, name) for status in every) for name in _SUMMED},
+    )
+
+
+def _open_everywhere(every: Sequence[ServerStatus]) -> tuple[OpenBreaker, ...]:
+    """Return the breakers that are open at each instance, as each has its own: the one of each that ends first."""
+    first: dict[tuple[str, str], OpenBreaker] = {}
+    for each in (each for status in every for each in status.breakers):
+        key = each.breaker, each.tool
+        first[key] = min(each, first.get(key, each), key=lambda one: one.until)
+    open_at = [{(each.breaker, each.tool) for each in status.breakers} for status in every]
+    return tuple(each for key, each in first.items() if all(key in keys for keys in open_at))
 
 
 class InstanceGroup(Actor[GroupMessage]):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
+from actors.errors import SupervisorError, TooManyCalls
 from actors.instance_status import InstanceStatus
 from actors.instances.choice import Candidate
+from actors.kit import ClientQuota
 from actors.kit.reporter import Reporter
 from actors.life.states import State
 from actors.messages import ServerStatus
@@ -17,9 +21,12 @@ from actors.principal import ClientKey
 from actors.protocol.agreement.versions import Era
 from actors.server.actor import ServerActor
 from actors.server.context import Profile
+from actors.server.inbox import Lead
 
 COMING = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING})
 STARTABLE = frozenset({State.DORMANT, State.FAILED})
+_DOWN: Final = frozenset({State.RESPAWNING, State.FAILED, State.STOPPED})
+BUSY_RETRY_S = 5.0
 
 
 class InstanceSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,3 +135,107 @@ class Instance:
 
 MakeInstance = Callable[[InstanceSpec], Instance]
 """Makes an instance, whose actor does not run yet."""
+
+
+class Leading:
+    """Which instance of a launch leads: what it lists is what the launch offers, and it tells of resources. No I/O.
+
+    `leader` is the one that leads. It leads until it is down while another one is up, or until it leaves.
+    """
+
+    def __init__(self, instances: Mapping[int, Instance], first: Instance) -> None:
+        self.leader = first
+        self._instances = instances
+
+    def follow(self) -> None:
+        """Look whether another one has to lead, and tell each whether others can take what it could not send."""
+        leaves = self.leader.leaving
+        if leaves or self.leader.actor.life.state in _DOWN:
+            staying = [each for each in self._of_all() if not each.leaving]
+            following = next((each for each in staying if each.up), staying[0] if leaves and staying else None)
+            if following is not None:
+                self.lead(following)
+        able = {each.number for each in self._of_all() if each.up or each.coming}
+        for each in self._instances.values():
+            each.seat.replaceable = each.client is None and bool(able - {each.number})
+
+    def lead(self, instance: Instance, *, reads: bool = True) -> None:
+        """Have an instance lead. `reads`: what it lists is not known yet."""
+        self.leader.seat.leads = False
+        self.leader, instance.seat.leads = instance, True
+        with suppress(SupervisorError):  # gone: then another one leads soon
+            instance.post.tell_nowait(Lead(reads=reads))
+
+    def _of_all(self) -> Iterator[Instance]:
+        return (each for each in self._instances.values() if each.client is None)
+
+
+class ClientInstances:
+    """Instances of a launch that are one client's alone: made with its first call, gone with its session or its sleep.
+
+    They are shared by people first (`actors.kit.fairness.client_quota`): sessions are opened as one likes.
+
+    At most `limit` at a time. `make` makes one, `retire` has one end; the instance that leads is nobody's.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        instances: Mapping[int, Instance],
+        limit: int,
+        make: Callable[[], Instance],
+        retire: Callable[[Instance], None],
+    ) -> None:
+        self._server = server
+        self._instances = instances
+        self.limit = limit
+        self._make = make
+        self._retire = retire
+
+    def of(self, client: ClientKey) -> Instance:
+        """Return the instance of a client. Raises `TooManyCalls` where others have all of them."""
+        known = self.find(client)
+        if known is not None:
+            return known
+        taken = [each for each in self._instances.values() if each.client is not None and not self._is_over(each)]
+        shared, own = ClientQuota(self.limit), list[Instance]()
+        for each in taken:
+            assert each.client is not None
+            shared.add(each.client)
+            own += [each] if each.client[0] == client[0] else []
+        if not shared.has_room(client):
+            others = taken if len(taken) >= self.limit else []
+            unused = next((each for each in (*own, *others) if not each.leaving and self._is_unused(each)), None)
+            if unused is None:
+                raise TooManyCalls(self._why_not(len(own)), server=self._server, retry_after_s=BUSY_RETRY_S)
+            self._retire(unused)
+        made = self._make()
+        made.client = client
+        return made
+
+    def find(self, client: ClientKey) -> Instance | None:
+        """Return the instance that a client has."""
+        return next((each for each in self._instances.values() if each.client == client and not each.leaving), None)
+
+    def leave(self, client: ClientKey) -> None:
+        """A client is gone, and so is what it had."""
+        if (known := self.find(client)) is not None:
+            self._retire(known)
+
+    def look(self, instance: Instance) -> None:
+        """Have an instance end that fell asleep: its client gets a fresh one."""
+        asleep = instance.actor.life.state is State.DORMANT and self._is_unused(instance)
+        if asleep and instance.client is not None and not instance.leaving:
+            self._retire(instance)
+
+    def _why_not(self, own: int) -> str:
+        text = f"server {self._server!r} has an instance for each client, "
+        if not own:
+            return f"{text}and others have all {self.limit}"
+        return f"{text}and of the {self.limit} {own} are of clients of yours: end the session of one of them"
+
+    def _is_over(self, instance: Instance) -> bool:
+        return instance.leaving and instance.actor.life.resting
+
+    def _is_unused(self, instance: Instance) -> bool:
+        return instance.actor.life.resting and not instance.open and not instance.starting

@@ -25,14 +25,11 @@ from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.ids import FIRST_IDS
 from actors.protocol.wire.mirrors import MirrorsOf
-from actors.server.calls.call_breakers import CallBreakers
-from actors.server.calls.calls import Calls
-from actors.server.inbox import ServerMessage
-from actors.server.operators.handover import Handover
+from actors.server.calls.calls import CallBreakers, Calls
+from actors.server.inbox import Seat, ServerMessage
 from actors.server.operators.journal import Journal
-from actors.server.operators.orders import Orders
+from actors.server.operators.orders import Handover, Orders
 from actors.server.operators.record import Record
-from actors.server.process.seat import Seat
 from actors.server.recovery import Recovery
 from actors.server.settings import ServerSettings
 from actors.server.subscribers import OnlyUpdates, Subscribers

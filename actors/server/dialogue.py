@@ -32,7 +32,7 @@ from actors.protocol.wire.peer import Refused
 from actors.server.calls.calls import Calls
 from actors.server.calls.turns import Subject
 from actors.server.inbox import HoldEnded, QuestionAnswered, QuestionProgressed, ServerMessage
-from actors.server.process.link import Link
+from actors.server.incarnation import Link
 from actors.server.settings import ServerSettings
 
 CANNOT_ASK: Final = "the client that made this call cannot be asked"

@@ -34,8 +34,7 @@ from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.exchanges import NOTHING
 from actors.server.context import Profile
-from actors.server.inbox import ServerMessage, SessionEnded
-from actors.server.process.seat import Seat
+from actors.server.inbox import Seat, ServerMessage, SessionEnded
 
 PAUSE_S: Final = 60.0
 """For so long no session is asked for where there was no connection for one."""

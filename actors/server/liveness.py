@@ -24,8 +24,8 @@ from actors.life.events import Away, Violated
 from actors.life.states import Timer
 from actors.server.context import ServerContext
 from actors.server.inbox import WorkSeen
-from actors.server.process.inquiry import LOOKS, Inquiry, Seen, Verdict, next_multiple, next_turn
-from actors.server.process.link import Link
+from actors.server.incarnation import Link
+from actors.server.inquiry import LOOKS, Inquiry, Seen, Verdict, next_multiple, next_turn
 from actors.server.processes import Processes
 
 QUIET_S = 5.0

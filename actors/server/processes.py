@@ -25,8 +25,7 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.conversation import Conversation
 from actors.server.context import ServerContext
 from actors.server.inbox import ProcessExit
-from actors.server.process.incarnation import Incarnation
-from actors.server.process.link import Link
+from actors.server.incarnation import Incarnation, Link
 from actors.server.settings import DRAIN_S, LIST_LIMITS
 
 STARTED_S = 1.0

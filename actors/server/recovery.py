@@ -26,9 +26,8 @@ from actors.life.states import Down, Life, State, Timer
 from actors.messages import Activity
 from actors.server.calls.calls import Calls
 from actors.server.calls.errors import Delay, down_error, log_hint, when_again
-from actors.server.operators.handover import Handover
-from actors.server.operators.orders import Orders
-from actors.server.process.seat import Seat
+from actors.server.inbox import Seat
+from actors.server.operators.orders import Handover, Orders
 
 STARTING_RETRY_S = 5.0
 ASK_AGAIN_S = 15.0

@@ -37,6 +37,7 @@ from actors.protocol.wire.failure import GONE, Failure
 from actors.protocol.wire.peer import Refused
 from actors.server.context import ServerContext
 from actors.server.dialogue import Dialogue
+from actors.server.discovery import ChangeStream, Discovery
 from actors.server.inbox import (
     HoldEnded,
     ListsRead,
@@ -47,10 +48,8 @@ from actors.server.inbox import (
     Received,
     WorkSeen,
 )
-from actors.server.lists.change_stream import ChangeStream
-from actors.server.lists.discovery import Discovery
+from actors.server.incarnation import Link
 from actors.server.liveness import QUIET_S, Liveness
-from actors.server.process.link import Link
 from actors.server.processes import Processes
 
 Resumed = PageRead | ListsRead | QuestionAnswered | QuestionProgressed | HoldEnded | PauseOver | WorkSeen

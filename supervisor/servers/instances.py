@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
 from actors.errors import SupervisorError
-from actors.instances.group import InstanceGroup
-from actors.instances.inbox import ClientLeft, Resize
+from actors.instances.group import ClientLeft, InstanceGroup, Resize
 from actors.instances.instance import Instance, InstanceSpec, MakeInstance
 from actors.instances.settings import InstanceSettings
 from actors.kit import Address, Starts
@@ -29,9 +28,8 @@ from actors.principal import ClientKey
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import Profile, ServerActor, ServerMessage, Shared
-from actors.server.operators.journal import Journal
-from actors.server.operators.voices import voice_of
-from actors.server.process.seat import Seat
+from actors.server.inbox import Seat
+from actors.server.operators.journal import Journal, voice_of
 from actors.server.subscribers import LeadersOnly
 from actors.transport.base import Transport
 from actors.transport.http.remote import server_of

@@ -2,7 +2,7 @@
 
 - The server's own answer to the first is what that client gets; who comes later gets its result at once.
 - A server that is asleep is woken to be asked. While anybody is subscribed it is not put to sleep for being idle.
-- A new process is asked again by its actor, see `actors/server/lists/change_stream.py`.
+- A new process is asked again by its actor, see `actors/server/discovery.py`.
 """
 
 from __future__ import annotations

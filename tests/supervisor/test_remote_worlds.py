@@ -231,7 +231,7 @@ async def test_calls_that_a_server_loses_together_open_no_breaker_and_the_others
 async def test_calls_at_once_that_a_server_refuses_as_they_come_too_often_all_succeed_later(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.server.calls.call._SPREAD_S", 0.05)
+    monkeypatch.setattr("actors.server.calls.queue._SPREAD_S", 0.05)
     fake = FakeServer(tools=[tool("sleep")])
     answers, states = await calls_at_once(tmp_path, data, Limited(fake.serve))
     assert [each for each in answers if each.get("isError")] == []

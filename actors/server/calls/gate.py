@@ -22,34 +22,23 @@ Requests for resources, prompts and completions do not wait: they call no tool.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from actors.catalogue.lists.marks import digest
-from actors.catalogue.offer import Tool
 from actors.catalogue.trust import PinKeeper, redefined_error, unlisted_error
 from actors.errors import ToolHeld
 from actors.messages import CallServer
-from actors.server.calls.call import Call
+from actors.server.calls.queue import Call
+from actors.server.lists import Lists
 
 CALL: Final = "tools/call"
 READ_AGAIN: Final = "; its tools are being read again, as they may have changed"
 
 
-class CurrentLists(Protocol):
-    """What is known of the lists of a server."""
-
-    @property
-    def current(self) -> bool:
-        """Whether its tools were read from its present process, and nothing was told of a change since that began."""
-
-    def read_tool(self, name: str) -> Tool | None:
-        """Return a tool that was in the last reading of the present process."""
-
-
 class ApprovalGate:
     """The gate of one server: `keeper` knows the pins, `lists` what the server lists now."""
 
-    def __init__(self, server: str, keeper: PinKeeper, lists: CurrentLists) -> None:
+    def __init__(self, server: str, keeper: PinKeeper, lists: Lists) -> None:
         self._server = server
         self._keeper = keeper
         self._lists = lists

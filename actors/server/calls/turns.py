@@ -30,9 +30,8 @@ from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.exchanges import MESSAGE, wants
 from actors.protocol.wire.jsonrpc import encode
-from actors.server.calls.call import Call
 from actors.server.calls.gate import ApprovalGate
-from actors.server.calls.window import Window
+from actors.server.calls.queue import Call, Window
 
 QUIET_CALLS: Final = 3
 """After so many calls without a question nothing is expected of what was suspected once, or was not known."""

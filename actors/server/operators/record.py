@@ -20,8 +20,8 @@ from actors.observer import NO_OBSERVER, ExitReason, Observer
 from actors.protocol.agreement.versions import Era
 from actors.server.calls.calls import Calls
 from actors.server.calls.errors import when_again
+from actors.server.incarnation import Link
 from actors.server.operators.journal import Journal
-from actors.server.process.link import Link
 from actors.transport.base import Exit
 from actors.transport.stdio.causes import Kind, cause_of, shortened
 from actors.transport.stdio.installer import NPM, Installer

@@ -14,7 +14,7 @@ from actors.kit import Reply
 from actors.life.states import State
 from actors.messages import CallServer, Result
 from actors.server import ServerSettings
-from actors.server.process.seat import Seat
+from actors.server.inbox import Seat
 
 CALL = CallServer(server="s", method="tools/call", members=b'"name":"x"', name="x")
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import MalformedRequest
-from actors.instances.rounds import MAX_STATES, GivenStates, Giver
-from actors.instances.waiting import PATIENCE_S, WaitingCall, WaitingCalls
+from actors.instances.dispatch import MAX_STATES, PATIENCE_S, GivenStates, Giver, WaitingCall, WaitingCalls
 from actors.kit import Reply
 from actors.messages import CallServer, Result
 from actors.principal import Principal

@@ -41,9 +41,8 @@ from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import SUBSCRIBE
 from actors.protocol.exchanges import NOTHING, Interest
-from actors.server import Profile, ServerActor, ServerSettings, Shared
+from actors.server import Profile, ServerActor, ServerSettings, Shared, incarnation
 from actors.server.operators.journal import Journal
-from actors.server.process import incarnation
 from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 from tests.fakes.mcp_server import FakeServer

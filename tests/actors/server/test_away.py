@@ -20,7 +20,7 @@ from actors.life.states import State, Timer
 from actors.messages import ServerChanged
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings, recovery
-from actors.server.calls.call import MAX_UNREACHED
+from actors.server.calls.queue import MAX_UNREACHED
 from actors.transport.http.authorization import Authorizer, Denial
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site

@@ -16,8 +16,7 @@ from actors.kit import timers
 from actors.life.states import State, Timer
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.weight import LARGE_BYTES
-from actors.server import ServerSettings
-from actors.server.process import incarnation
+from actors.server import ServerSettings, incarnation
 from actors.transport.base import Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport

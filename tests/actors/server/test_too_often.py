@@ -17,7 +17,7 @@ from actors.life.states import State
 from actors.messages import Result, ServerListed
 from actors.protocol.wire.failure import Failure
 from actors.server import ServerSettings
-from actors.server.calls.call import MAX_PUT_OFF
+from actors.server.calls.queue import MAX_PUT_OFF
 from actors.server.inbox import Received
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer

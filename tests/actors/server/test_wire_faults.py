@@ -18,7 +18,7 @@ from actors.messages import Result
 from actors.protocol.exchanges import Interest
 from actors.server import ServerSettings
 from actors.server.inbox import Received
-from actors.server.process.incarnation import MAX_LINES
+from actors.server.incarnation import MAX_LINES
 from actors.server.traffic import Traffic
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_answers import answered, id_of, lives
@@ -486,7 +486,7 @@ async def test_an_answer_just_under_the_limit_is_read_beside_the_loop_and_arrive
             await trio.lowlevel.checkpoint()
             return decode()
 
-        monkeypatch.setattr("actors.server.process.incarnation.decode_in_thread", noted)
+        monkeypatch.setattr("actors.server.incarnation.decode_in_thread", noted)
         text = "x" * (15 * 1024 * 1024)
         assert (
             await answered(rig, b'{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":"%b"}}' % text.encode())

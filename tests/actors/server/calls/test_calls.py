@@ -17,13 +17,12 @@ from actors.life.breakers import Breakers
 from actors.messages import CallServer, Result
 from actors.observer import NO_OBSERVER
 from actors.principal import LOCAL, Principal
-from actors.server.calls.call import Call
-from actors.server.calls.call_breakers import CallBreakers
-from actors.server.calls.calls import Calls
+from actors.server.calls.calls import CallBreakers, Calls
 from actors.server.calls.errors import Delay
 from actors.server.calls.gate import ApprovalGate
+from actors.server.calls.queue import Call
 from actors.server.calls.state_loss import StateLoss
-from actors.server.lists.lists import Lists
+from actors.server.lists import Lists
 from actors.server.settings import ServerSettings
 
 DEFAULT = ServerSettings()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.server.lists.readings import ReadingCount
+from actors.server.lists import ReadingCount
 
 
 @given(st.lists(st.sampled_from(["begin", "end", "fail"])))

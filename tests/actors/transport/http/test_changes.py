@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from actors.life.policy import RestartPolicy
-from actors.server.lists import discovery
+from actors.server import discovery
 from actors.transport.http.remote import Remote
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server

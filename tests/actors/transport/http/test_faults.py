@@ -31,7 +31,7 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
-from actors.server.calls.call import MAX_STALE
+from actors.server.calls.queue import MAX_STALE
 from actors.transport.http.client.client import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES, way_to
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import MAX_REDIRECTS

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ from actors.catalogue.lists.draft import Draft, Drafted
 from actors.catalogue.lists.validation import MAX_PROBLEMS
 from actors.catalogue.offer import LONG_LIST, Offer, Tool
 from actors.protocol.agreement.era import Agreement
-from actors.protocol.listing import Listed, capability_names
+from actors.protocol.listing import Listed, Readings, capability_names
 from actors.protocol.wire.mirrors import Mirror
 from actors.server.settings import LIST_LIMITS, RELIST_DEBOUNCE_S, RELIST_INTERVAL_S, ServerSettings
 
@@ -175,3 +176,40 @@ def _without(offer: Offer, left_out: Mapping[str, str]) -> Offer:
     problems = [f"tool {name[:80]!r} left out: {why}" for name, why in left_out.items()]
     tools = tuple(tool for tool in offer.tools if tool.name not in left_out)
     return replace(offer, tools=tools, barred=tuple(left_out), problems=(*offer.problems, *problems)[:MAX_PROBLEMS])
+
+
+class Tell(Protocol):
+    """Told of a reading that is over: its seconds, and whether it came to its end."""
+
+    def __call__(self, seconds: float, *, good: bool) -> None: ...
+
+
+class ReadingCount:
+    """Counts how readings of the lists end; `readings` are those so far.
+
+    `tell` is called with how long each took. Moments are seconds of one clock.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self.readings = Readings()
+        self._begun_at: float | None = None
+
+    def begin(self, now: float) -> None:
+        self.fail(now)
+        self._begun_at = now
+
+    def end(self, now: float) -> None:
+        """Note that what was begun came to its end; nothing, if it failed before."""
+        if self._begun_at is not None:
+            took = round(now - self._begun_at, 3)
+            self.readings = replace(self.readings, count=self.readings.count + 1, last_at=now, last_s=took)
+            self._begun_at = None
+            self._tell(took, good=True)
+
+    def fail(self, now: float) -> None:
+        """Note that what was begun did not come to its end, if anything was."""
+        if self._begun_at is not None:
+            self.readings = replace(self.readings, failures=self.readings.failures + 1)
+            self._tell(now - self._begun_at, good=False)
+            self._begun_at = None

@@ -1,1 +1,0 @@
-"""What a server offers: its lists read, and their changes followed."""
