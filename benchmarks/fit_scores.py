@@ -9,8 +9,8 @@ times as much as to offer what does not serve.
 Printed are the shares of served queries refused and of unserved ones recognised - each judged by a curve that was
 fitted without the queries of its server (or, where it has none, without a fifth of them) - the share of first hits that
 are right by distance, and the weights for `actors/search/ranking/certainty.py`, which were fitted to all.
-`--rerank neural` fits the curve for the case that meanings are compared, too; `--phrases` for tools that have the
-sentences of the phrase book.
+`--rerank neural` fits the curve for the case that meanings are compared, too; `--phrases` fits it to tools with the
+sentences of the phrase book beside the same ones without.
 """
 
 from __future__ import annotations
@@ -67,13 +67,19 @@ def cases(catalog: Path, queries: Path, options: argparse.Namespace) -> Iterator
     """Yield the cases of a catalogue and its queries."""
     tools = msgspec.json.Decoder(Tool).decode_lines(catalog.read_bytes())
     asked = msgspec.json.Decoder(Query).decode_lines(queries.read_bytes())
-    phrases = read_book().said if options.phrases else no_phrases
-    index = meanings.with_meanings(build(tools, phrases=phrases).index, options)
+    for phrases, stem in (
+        (no_phrases, queries.stem),
+        *(((read_book().said, f"{queries.stem} +said"),) if options.phrases else ()),
+    ):
+        yield from _of_index(meanings.with_meanings(build(tools, phrases=phrases).index, options), asked, stem)
+
+
+def _of_index(index: Index, asked: Sequence[Query], stem: str) -> Iterator[Case]:
     without: dict[frozenset[str], Index] = {}
     for number, query in enumerate(asked):
         if query.kind in NAMED | NOISE:
             continue
-        yield from _case(index, query, f"{queries.stem} {query.kind}", served=bool(query.groups))
+        yield from _case(index, query, f"{stem} {query.kind}", served=bool(query.groups))
         servers = frozenset(server for group in query.groups for server, _ in group)
         if servers and not number % 3:
             if servers not in without:

@@ -45,11 +45,10 @@ FIELDS: dict[FieldName, Field] = {
     "parameter_text": Field(0.35, 0.9, 45.0),
     "joined": Field(1.76, 0.0, 3.0),
     "instructions": Field(0.15, 0.4, 60.0),
-    "said": Field(1.2, 0.4, 11.0),
+    "said": Field(0.8, 0.4, 11.0),
 }
 SATURATION = 0.8  # k1 of BM25
 DEPRECATED = 0.8  # what words count of a document that its server advises against: its successor has the same ones
-SAID = 0.85  # the same where sentences of people are known: of more words more match by chance
 REPEAT_LIMIT = 4  # a word counts at most this often per field: repeating it is free, so it is worth little
 
 # a query word's alternatives
@@ -78,6 +77,7 @@ UNKNOWN_CJK = 0.03
 
 # the whole score
 IDF_FLOOR = 0.15
+SENTENCES_PRIOR = 1000  # how often people say a word is read from so many documents and those that have sentences
 NAME_COVERAGE = 0.35
 QUERY_COVERAGE = 0.45
 SERVER_PRIOR = 0.2

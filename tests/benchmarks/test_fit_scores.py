@@ -12,7 +12,9 @@ START = np.array(WORDS)
 
 
 def case(share: float, *, served: bool, kind: str = "a") -> Case:
-    evidence = Evidence(share=share, terms=2, unknown=0.0, elsewhere=np.zeros(1, np.float32))
+    evidence = Evidence(
+        share=share, terms=2, unknown=0.0, elsewhere=np.zeros(1, np.float32), said=np.zeros(1, np.bool_)
+    )
     return Case(kind, 0, served, served, [evidence.of(0)])
 
 

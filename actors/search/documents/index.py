@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from actors.search import tuning
 from actors.search.document import KINDS, Document
@@ -26,6 +27,8 @@ from actors.search.documents.vocabulary import Vocabulary
 from actors.search.documents.world import World
 
 _SPARE_TERMS = 4096
+
+Floats64 = npt.NDArray[np.float64]
 
 
 def _no_ints() -> Ints:
@@ -49,7 +52,10 @@ class Index:
     term_of: dict[str, int] = field(default_factory=dict)
     counts: Ints = field(default_factory=_no_ints)  # per term: documents that hold it, but for a server's instructions
     holders: Ints = field(default_factory=_no_ints)  # per term: segments that hold it
-    idf: Floats = field(default_factory=_no_floats)  # per term
+    said: Ints = field(default_factory=_no_ints)  # per term: those of `counts` that hold it in sentences alone
+    idf: Floats = field(default_factory=_no_floats)  # per term, as if sentences were known of every document
+    gain: Floats = field(default_factory=_no_floats)  # per term: so many times as much it says of one without sentences
+    has_said: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))  # per document: it has sentences
     postings: Postings = field(default_factory=Postings.empty)
     names: Postings = field(default_factory=Postings.empty)
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
@@ -168,7 +174,7 @@ def _replace_segments(
 ) -> Index:
     """Return `base` with the documents of `old`, numbered from `low` on, replaced by those of `new`."""
     high = low + sum(map(len, old))
-    term_of, counts, holders, numbers = _terms(base, old, new)
+    term_of, counts, said, holders, numbers = _terms(base, old, new)
     sizes = [len(segment) for segment in segments]
     firsts = tuple(np.cumsum([0, *sizes])[:-1].tolist())
     placed = np.cumsum([low, *map(len, new)])[:-1].tolist()
@@ -183,7 +189,8 @@ def _replace_segments(
     segment_of = np.repeat(np.arange(len(segments), dtype=np.int32), sizes)
     prints = np.concatenate([base.prints[:low], *[s.prints for s in new], base.prints[high:]])
     kinds = np.concatenate([base.kinds[:low], *[s.kinds for s in new], base.kinds[high:]])
-    idf = _rarity(counts, total)
+    has_said = np.concatenate([base.has_said[:low], *(segment.has_said for segment in new), base.has_said[high:]])
+    idf = _rarity(_expected_counts(counts, said, int(has_said.sum()), total), total)
     vectors = {segment.server: _comparable(segment, base.embedder) for segment in new}
     return Index(
         segments=segments,
@@ -192,7 +199,10 @@ def _replace_segments(
         term_of=term_of,
         counts=counts,
         holders=holders,
+        said=said,
         idf=idf,
+        gain=(_rarity(counts - said, total) / idf).astype(np.float32),
+        has_said=has_said,
         postings=splice(base.postings, [segment.postings for segment in new]),
         names=names,
         vocabulary=base.vocabulary.replace([s.known for s in old], [s.known for s in new]),
@@ -221,8 +231,10 @@ def _comparable(segment: Segment, embedder: Embedder | None) -> Levels:
 
 def _terms(
     base: Index, old: Sequence[Segment], new: Sequence[Segment]
-) -> tuple[dict[str, int], Ints, Ints, list[Ints]]:
-    """Return the terms afterwards, their counts and holders, and the number of each new segment's terms."""
+) -> tuple[dict[str, int], Ints, Ints, Ints, list[Ints]]:
+    """Return the terms afterwards, their counts, those in sentences alone, their holders, and the number of each new
+    segment's terms.
+    """
     term_of = dict(base.term_of)
     next_term = len(base.counts)
     numbers: list[Ints] = []
@@ -235,19 +247,22 @@ def _terms(
                 next_term += 1
             own.append(term)
         numbers.append(np.array(own, np.int32))
-    counts, holders = np.zeros(next_term, np.int32), np.zeros(next_term, np.int32)
-    counts[: len(base.counts)], holders[: len(base.holders)] = base.counts, base.holders
+    counts, said, holders = (np.zeros(next_term, np.int32) for _ in range(3))
+    before = len(base.counts)
+    counts[:before], said[:before], holders[:before] = base.counts, base.said, base.holders
     for segment, named in zip(new, numbers, strict=True):
         counts[named] += segment.counts
+        said[named] += segment.said
         holders[named] += 1
     for segment in old:
         named = np.array([base.term_of[stem] for stem in segment.stems], np.int32)
         counts[named] -= segment.counts
+        said[named] -= segment.said
         holders[named] -= 1
         for stem, term in zip(segment.stems, named.tolist(), strict=True):
             if not holders[term]:
                 del term_of[stem]
-    return term_of, counts, holders, numbers
+    return term_of, counts, said, holders, numbers
 
 
 def _servers_by_name(
@@ -267,9 +282,18 @@ def _servers_by_name(
     return out
 
 
-def _rarity(counts: Ints, total: int) -> Floats:
+def _expected_counts(counts: Ints, said: Ints, having: int, total: int) -> Floats64:
+    """Return how many documents would hold each term if sentences were known of all, as of `having` of them.
+
+    Of more words more match by chance. A word that stands in sentences alone is as common as the documents that have
+    some let expect; so it says less there than where a definition has it, of which all are known.
+    """
+    expected = counts + said * max(0.0, total / (having + tuning.SENTENCES_PRIOR) - 1)
+    return np.minimum(expected, total)
+
+
+def _rarity(held: Floats64 | Ints, total: int) -> Floats:
     """Return the inverse document frequency of each term, BM25's."""
-    held = counts.astype(np.float64)
     idf: Floats = np.maximum(tuning.IDF_FLOOR, np.log1p((total - held + 0.5) / (held + 0.5))).astype(np.float32)
     return idf
 

@@ -21,7 +21,7 @@ from actors.search import tuning
 from actors.search.document import KINDS, Document, sentences_of
 from actors.search.documents.copies import Prints, prints_of
 from actors.search.documents.embedding import Levels
-from actors.search.documents.postings import Floats, Ints, Triples
+from actors.search.documents.postings import Bools, Floats, Ints, Triples
 from actors.search.language.text import SENTENCE_END, as_written, camel_words, squash, stem, words
 from actors.search.tuning import FieldName
 from actors.search.words.tables import STOP_WORDS, VERB_CLASS
@@ -48,9 +48,11 @@ class Segment:
     server: str
     documents: tuple[Document, ...]
     kinds: Ints  # per document: its place in KINDS
+    has_said: Bools  # per document: sentences by which people ask for it are known
     verbs: Ints  # per document: the class of the verb in its name, 0 if none
     stems: tuple[str, ...]  # term number -> stem
     counts: Ints  # term number -> documents that hold it, but for the instructions of the server
+    said: Ints  # term number -> those of `counts` that hold it in what people say alone
     postings: Triples
     names: Triples  # stems of names; weight 1, or 0 for joined neighbours
     known: frozenset[str]  # words as they are written, before stemming
@@ -80,9 +82,11 @@ def analyse(server: str, documents: Sequence[Document]) -> Segment:
         server=server,
         documents=tuple(replace(document, parameters=()) for document in ordered),
         kinds=np.array([KINDS.index(document.kind) for document in ordered], np.int32),
+        has_said=np.array([bool(document.said) for document in ordered], np.bool_),
         verbs=np.array(analysis.verbs, np.int32),
         stems=tuple(analysis.terms),
         counts=np.array(analysis.counts, np.int32),
+        said=np.array(analysis.said, np.int32),
         postings=analysis.postings.triples(),
         names=analysis.names.triples(),
         known=frozenset(map(sys.intern, analysis.known)),
@@ -128,6 +132,7 @@ class _Analysis:
         self.server_words = [word for word in words(server) if word not in _SERVER_NOISE]
         self.terms: dict[str, int] = {}
         self.counts: list[int] = []
+        self.said: list[int] = []
         self.verbs: list[int] = []
         self.known: set[str] = set()
         self.postings = _Rows()
@@ -153,18 +158,21 @@ class _Analysis:
 
     def _post(self, number: int, stems: Fields, fields: Fields, document: Document) -> None:
         gained = self._asked(document)
-        only_instructions: set[str] = set()
+        only_said, only_instructions = set(gained), set[str]()
         for field, stemmed in stems.items():
             if field == "instructions":
                 only_instructions = set(stemmed) - gained.keys()
             for word, weight in self._weights(field, stemmed, fields[field]).items():
                 gained[word] = gained.get(word, 0.0) + weight
-        share = (tuning.DEPRECATED if document.deprecated else 1.0) * (tuning.SAID if document.said else 1.0)
+            if field != "instructions":
+                only_said.difference_update(stemmed)
+        share = tuning.DEPRECATED if document.deprecated else 1.0
         for word, weight in gained.items():
             term = self._term(word)
             self.postings.add(term, number, share * weight / (tuning.SATURATION + weight))
             if word not in only_instructions:  # a server's instructions must not make its own words common
                 self.counts[term] += 1
+                self.said[term] += word in only_said
 
     def _asked(self, document: Document) -> dict[str, float]:
         """Return what each term weighs in the sentences by which people ask for a document: in the best one for it."""
@@ -195,6 +203,7 @@ class _Analysis:
         term = self.terms.setdefault(word, len(self.terms))
         if term == len(self.counts):
             self.counts.append(0)
+            self.said.append(0)
         return term
 
     def _fields(self, document: Document) -> Fields:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.search.documents.postings import Floats
+from actors.search.documents.postings import Bools, Floats
 
 _TINY = 1e-6
 
@@ -25,12 +25,13 @@ class Curve(NamedTuple):
     terms: float
     unknown: float
     elsewhere: float
+    said: float = 0.0
     nearest: float = 0.0
     world: float = 0.0
     common: float = 0.0
 
 
-WORDS = Curve(at_zero=-11.17, root_share=14.65, terms=3.14, unknown=-3.04, elsewhere=-3.62)
+WORDS = Curve(at_zero=-11.17, root_share=14.65, terms=3.14, unknown=-3.04, elsewhere=-3.62, said=-0.8)
 """The curve where words alone are compared."""
 MEANINGS = Curve(
     at_zero=-9.24,
@@ -38,6 +39,7 @@ MEANINGS = Curve(
     terms=2.82,
     unknown=-2.0,
     elsewhere=-3.37,
+    said=-0.6,
     nearest=8.29,
     world=-12.55,
     common=25.3,
@@ -70,29 +72,30 @@ class Evidence:
     - `share`: the best score, as a share (0..1) of that of a document which matches everything;
     - `terms`: how many needs were read; of many words no document matches all;
     - `unknown`: which share of the things asked for, by weight, no document at all has;
-    - `elsewhere`: per document, which share of the products that the query names it does not mention.
+    - `elsewhere`: per document, which share of the products that the query names it does not mention;
+    - `said`: per document, whether sentences by which people ask for it are known: it matches more by chance.
     """
 
     share: float
     terms: int
     unknown: float
     elsewhere: Floats
+    said: Bools
 
     def of(self, number: int, nearness: Nearness = NO_NEARNESS) -> tuple[float, ...]:
         """Return what a curve weighs for one document, in the order of its weights."""
-        terms = math.log(max(self.terms, 1))
-        words = (1.0, math.sqrt(self.share), terms, self.unknown, float(self.elsewhere[number]))
-        return (*words, *nearness)
+        of_query = (1.0, math.sqrt(self.share), math.log(max(self.terms, 1)), self.unknown)
+        return (*of_query, float(self.elsewhere[number]), float(self.said[number]), *nearness)
 
 
 def chances(values: Floats, evidence: Evidence) -> Floats:
     """Return per document the chance (0..1) that it serves what was asked, by words alone.
 
-    Each has products of its own; all else is the query's.
+    Each has products and sentences of its own; all else is the query's.
     """
+    own = evidence.elsewhere * np.float32(WORDS.elsewhere) + evidence.said * np.float32(WORDS.said)
     common = _logit(WORDS, evidence.of(0)) if len(values) else 0.0
-    beside = (evidence.elsewhere - evidence.elsewhere[:1]) * np.float32(WORDS.elsewhere)
-    out: Floats = decay(values) / (1 + np.exp(-beside - np.float32(common)))
+    out: Floats = decay(values) / (1 + np.exp(own[:1] - own - np.float32(common)))
     return out
 
 

@@ -105,6 +105,7 @@ class Scorer:
             # verbs alone are hardly a request: "create", "what did I do yesterday"
             unknown=unknown / (asked + unknown) if asked + unknown else _VERBS_ALONE,
             elsewhere=elsewhere,
+            said=index.has_said,
         )
         return Scores(values, shares, perfect, chances(values, evidence), (evidence,))
 
@@ -124,6 +125,8 @@ def _best(index: Index, term: Term) -> _Best:
         gain = weight * (min(rarity, cap) if weight < 1 else rarity)
         documents, impacts = index.postings.of(match)
         gained = impacts * np.float32(gain)
+        if index.gain[match] > 1:
+            gained[~index.has_said[documents]] *= index.gain[match]
         text[documents] = np.maximum(text[documents], gained) if place else gained
         top = max(top, gain)
         documents, _ = index.names.of(match)

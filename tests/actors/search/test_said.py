@@ -17,7 +17,8 @@ TOOLS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
         "get_forecast": ("Forecast for a place, up to seven days.", (FORECAST, "how warm does it get in Lisbon")),
         "get_alerts": ("Severe alerts for a region.", ("is a storm coming our way",)),
     },
-    "wardrobe": {"list_umbrellas": ("Show every umbrella in a wardrobe.", ())},
+    "wardrobe": {"list_things": ("Show every umbrella in a wardrobe.", ())},
+    "tickets": {f"tool_{number}": (f"Moves ticket {number} on.", ()) for number in range(30)},
 }
 
 
@@ -43,7 +44,7 @@ def keys(found: Found) -> list[str]:
     [
         ("do i need an umbrella tomorrow", "weather:get_forecast"),
         ("is a storm on its way", "weather:get_alerts"),
-        ("umbrella in my wardrobe", "wardrobe:list_umbrellas"),
+        ("umbrella in my wardrobe", "wardrobe:list_things"),
     ],
 )
 def test_a_tool_is_found_by_what_people_say(query: str, wanted: str) -> None:
@@ -71,16 +72,48 @@ def test_a_sentence_and_the_definition_together_say_more_than_the_sentence() -> 
     assert find(both, query).hits[0].distance < find(sentence, query).hits[0].distance
 
 
-def test_a_tool_that_people_ask_for_otherwise_comes_after_one_of_which_nothing_is_known() -> None:
+def ordered(query: str, *documents: Document) -> list[str]:
+    """Return the servers found for a query among these tools, each of a server of its own, and thirty others."""
+    others = [tool("others", f"other_{number}", "Does something else.", ()) for number in range(30)]
+    segments = [analyse(document.server, [document]) for document in documents]
+    return [
+        key.partition(":")[0]
+        for key in keys(find(Index.empty().rebuild([*segments, analyse("others", others)]), query))
+    ]
+
+
+def test_a_word_of_definitions_says_as_much_of_a_tool_with_sentences_as_of_one_without() -> None:
     known = tool("known", "one", "Shows a forecast.", ["will i need an umbrella", "how warm is it"])
-    unknown = tool("unknown", "two", "Shows a forecast.", [])
-    index = Index.empty().rebuild([analyse("known", [known]), analyse("unknown", [unknown])])
-    assert keys(find(index, "forecast")) == ["unknown:two", "known:one"]
+    unknown = tool("unknown", "one", "Shows a forecast.", [])
+    scores = [
+        hit.score
+        for hit in find(
+            Index.empty().rebuild([analyse("known", [known]), analyse("unknown", [unknown])]), "forecast"
+        ).hits
+    ]
+    assert scores[0] == scores[1]
+
+
+def test_a_word_that_people_say_of_many_tools_says_more_of_a_definition_that_has_it() -> None:
+    many = [tool(f"known{number}", "one", "Does a thing.", [f"check number {number}"]) for number in range(8)]
+    defined = tool("unknown", "one", "Does the check.", [])
+    assert ordered("check", *many, defined)[0] == "unknown"
+
+
+def test_the_order_of_servers_makes_no_difference_to_what_people_say() -> None:
+    documents = [tool(f"s{number}", "one", "Does a thing.", ["check it"] if number % 2 else []) for number in range(6)]
+    documents.append(tool("s7", "one", "Does the check.", []))
+    index = Index.empty()
+    for document in reversed(documents):
+        index = index.replace(analyse(document.server, [document]))
+    index = index.replace(analyse("s9", [tool("s9", "one", "Checks.", ["check again"])])).remove("s9")
+    at_once = Index.empty().rebuild([analyse(document.server, [document]) for document in documents])
+    assert find(index, "check") == find(at_once, "check")
 
 
 def test_filters_hold_for_what_people_say() -> None:
     found = find(indexed(), FORECAST, servers=frozenset({"wardrobe"}))
-    assert keys(found) == ["wardrobe:list_umbrellas"]
+    assert keys(found) == ["wardrobe:list_things"]
     assert found.total == 1
 
 
