@@ -19,6 +19,7 @@ MASKS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"(?<![\w.])1(?:79[5-9]|80\d)\d{6}(\.\d+)?(?:e\+09)?(?![\w.])", "<moment>"),
         (r"\b1\.79[56]\d*e\+09\b", "<moment>"),
         (r'(catalog_revision\\?":\s*)\d{5,}', r"\1<revision>"),
+        (r'(cursor\\?":\s*\\?")[^"\\]+', r"\1<cursor>"),
         (r"(?m)^(process_\w+|mcpvisor_tasks) [\d.e+]+$", r"\1 <varies>"),
         (r'python="[\d.]+"', 'python="<version>"'),
         (r"\b2026-1[12]-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?", "<time>"),

@@ -36,7 +36,7 @@ from tests.fakes.otlp_collector import collecting
 from tests.recording.masks import layout, masked, readable
 from tests.recording.mixture import Mixture
 from tests.recording.servers import Servers
-from tests.recording.world import Answer, Client, World, command, serving
+from tests.recording.world import Answer, Client, Request, World, command, receive, serving
 
 RECORDED: Final = Path(__file__).with_name("recorded")
 STEP: Final = "> "
@@ -79,6 +79,8 @@ class Stage:
         self._clients: dict[str, Client] = {}
         self._told: dict[str, bytearray] = {}
         self._logged = 0
+        self._requests: list[Request] = []
+        self._places = {str(directory): "DIR", VERSION: "VERSION"}
         environ = {"HOME": directory, "MCPVISOR_DATA_DIR": self._data, "PATH": "/usr/bin:/bin", "TZ": "UTC"}
         for name in [*os.environ]:
             patch.delenv(name)
@@ -104,6 +106,8 @@ class Stage:
             "mixture": self._mixture,
             "told": self._heard,
             "schema": self._schema,
+            "hook": self._hook,
+            "posted": self._posted,
             "collector": self._collector,
             "spans": self._spans,
         }
@@ -126,10 +130,8 @@ class Stage:
 
     def _known(self) -> dict[str, str]:
         """Return what is of this run alone, and what stands for it."""
-        port = str(self.port or "none")
-        places = {f"127.0.0.1:{port}": "127.0.0.1:PORT", f"mcpvisor-{port}": "mcpvisor-PORT"}
         tokens = {key: f"<token of {who}>" for who, key in self.keys.items() if key}
-        return {**places, str(self.directory): "DIR", VERSION: "VERSION", **tokens}
+        return {**self._places, **tokens}
 
     # The daemon -------------------------------------------------------------------------------------------------------
 
@@ -139,6 +141,7 @@ class Stage:
         copy(self.directory / name, path := self.directory / "mcp.json")
         started = serving(self.world, path, self._data, self._servers.connect)
         self.port, self.keys["operator"] = await self._running.enter_async_context(started)
+        self._places |= {f"127.0.0.1:{self.port}": "127.0.0.1:PORT", f"mcpvisor-{self.port}": "mcpvisor-PORT"}
         while (answer := await self.ask("operator", "GET", "/readyz")).status != 200:  # noqa: ASYNC110 - servers start
             await trio.sleep(0.5)
         return readable(answer.body, "json")
@@ -208,7 +211,8 @@ class Stage:
     async def _hear(self, who: str, path: str) -> str:
         """Open an event stream, of which `told` shows what comes."""
         stream = await trio.open_tcp_stream("127.0.0.1", self.port)
-        said = f"GET {path} HTTP/1.0\r\nhost: 127.0.0.1:{self.port}\r\nauthorization: Bearer {self.keys[who]}\r\n"
+        token = f"authorization: Bearer {self.keys[who]}\r\n" if self.keys[who] else ""
+        said = f"GET {path} HTTP/1.0\r\nhost: 127.0.0.1:{self.port}\r\n{token}"
         await stream.send_all(f"{said}accept: text/event-stream\r\n\r\n".encode())
         self._told[who] = told = bytearray()
 
@@ -296,6 +300,27 @@ class Stage:
         with redirect_stdout(out := StringIO()):
             run_module("supervisor.reference.configuration", run_name="__main__")
         return f"sha256 {sha256(out.getvalue().encode()).hexdigest()[:7]}"
+
+    async def _hook(self, _: str) -> str:
+        """Have somebody take what is posted to `${HOOK}` until all is over."""
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery = await self._whole.enter_async_context(trio.open_nursery())
+        self._whole.callback(nursery.cancel_scope.cancel)
+        self._whole.push_async_callback(self._end, "")  # before that
+        nursery.start_soon(trio.serve_listeners, partial(receive, self._requests), [listener])
+        place = f"127.0.0.1:{listener.socket.getsockname()[1]}"
+        self._places[place] = "127.0.0.1:HOOK"
+        self._patch.setenv("HOOK", f"http://{place}/hook")
+        return ""
+
+    async def _posted(self, _: str) -> str:
+        """Show what was posted since it was shown last."""
+        await trio.sleep(5.0)
+        requests, self._requests[:] = [*self._requests], []
+        return "\n".join(
+            f"{each.line}\n{layout({**each.headers, 'content-length': '<varies>'})}\n{readable(each.body, 'json')}"
+            for each in requests
+        )
 
     async def _collector(self, _: str) -> str:
         """Have a collector of spans run until all is over, to which daemons send theirs."""

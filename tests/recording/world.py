@@ -169,6 +169,14 @@ class Answer(NamedTuple):
     body: bytes
 
 
+class Request(NamedTuple):
+    """`line` has method and path."""
+
+    line: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class Client:
     """One connection to a daemon, made when it is needed and again when it was closed."""
 
@@ -222,14 +230,37 @@ class Client:
 
     async def _next(self) -> Any:
         assert self._stream is not None
-        while (event := self._http.next_event()) is h11.NEED_DATA:
-            self._http.receive_data(await self._stream.receive_some(65536))
-        return event
+        return await next_event(self._http, self._stream)
 
     async def close(self) -> None:
         if self._stream is not None:
             await self._stream.aclose()
             self._stream = None
+
+
+async def receive(requests: list[Request], stream: trio.SocketStream) -> None:
+    """Take requests on a connection, and answer each with 200."""
+    http = h11.Connection(h11.SERVER)
+    async with stream:
+        while not isinstance(event := await next_event(http, stream), h11.ConnectionClosed):
+            if isinstance(event, h11.Request):
+                head, parts = event, bytearray()
+            elif isinstance(event, h11.Data):
+                parts += event.data
+            elif isinstance(event, h11.EndOfMessage):
+                named = {name.decode(): value.decode() for name, value in head.headers}
+                requests.append(Request(f"{head.method.decode()} {head.target.decode()}", named, bytes(parts)))
+                answer = http.send(h11.Response(status_code=200, headers=[("content-length", "0")])) or b""
+                http.send(h11.EndOfMessage())
+                await stream.send_all(answer)
+                http.start_next_cycle()
+
+
+async def next_event(http: h11.Connection, stream: trio.SocketStream) -> Any:
+    """Return what comes next on a connection."""
+    while (event := http.next_event()) is h11.NEED_DATA:
+        http.receive_data(await stream.receive_some(65536))
+    return event
 
 
 async def command(world: World, words: list[str], within_s: float, stdin: str = "") -> tuple[int, str, str]:
