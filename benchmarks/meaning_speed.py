@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import trio
 
-from actors.registry.vectors import BATCH
+from actors.registry.indexing import BATCH
 from actors.search.documents.embedding import Embedder, Levels, text_of
 from actors.search.documents.index import Index
 from actors.search.ranking.search import find

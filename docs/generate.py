@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from actors import errors
-from actors.life import events as ev
+from actors.life import lifecycle
 from actors.life.lifecycle import step
 from actors.life.states import Life, State, Timer
 from actors.protocol.tasks.tasks import UnknownTask
@@ -147,35 +147,35 @@ def rewrite(text: str, generated: Mapping[str, str]) -> str:
     return text
 
 
-def events(incarnation: int) -> tuple[ev.Event, ...]:
+def events(incarnation: int) -> tuple[lifecycle.Event, ...]:
     """One of each kind of event; those of a process belong to `incarnation`."""
     return (
-        ev.Wake(),
-        ev.Sleep(),
-        ev.Restart(),
-        ev.Stop(),
-        ev.Spawned(incarnation),
-        ev.SpawnRefused(incarnation, "reason"),
-        ev.SpawnRefused(incarnation, "reason", permanent=True),
-        ev.SpawnRefused(incarnation, "reason", scarce=True),
-        ev.Agreed(incarnation),
-        ev.Agreed(incarnation, known=True),
-        ev.NotAgreed(incarnation, "reason"),
-        ev.Barred(incarnation, "reason"),
-        ev.Fallback(incarnation),
-        ev.Discovered(incarnation),
-        ev.Violated(incarnation, "reason"),
-        ev.Away(incarnation, "reason"),
-        ev.Expired(incarnation),
-        ev.Drained(incarnation),
-        ev.Exited(incarnation, "reason"),
-        ev.Exited(incarnation, "reason", normal=True),
-        ev.Exited(incarnation, "reason", renewable=True),
-        ev.Prolonged(incarnation, Timer.HANDSHAKE, 1.0),
-        ev.Prolonged(incarnation, Timer.IDLE, 1.0),
-        ev.Admitted(1.0),
-        ev.BackoffOver(),
-        ev.GaveUp(),
+        lifecycle.Wake(),
+        lifecycle.Sleep(),
+        lifecycle.Restart(),
+        lifecycle.Stop(),
+        lifecycle.Spawned(incarnation),
+        lifecycle.SpawnRefused(incarnation, "reason"),
+        lifecycle.SpawnRefused(incarnation, "reason", permanent=True),
+        lifecycle.SpawnRefused(incarnation, "reason", scarce=True),
+        lifecycle.Agreed(incarnation),
+        lifecycle.Agreed(incarnation, known=True),
+        lifecycle.NotAgreed(incarnation, "reason"),
+        lifecycle.Barred(incarnation, "reason"),
+        lifecycle.Fallback(incarnation),
+        lifecycle.Discovered(incarnation),
+        lifecycle.Violated(incarnation, "reason"),
+        lifecycle.Away(incarnation, "reason"),
+        lifecycle.Expired(incarnation),
+        lifecycle.Drained(incarnation),
+        lifecycle.Exited(incarnation, "reason"),
+        lifecycle.Exited(incarnation, "reason", normal=True),
+        lifecycle.Exited(incarnation, "reason", renewable=True),
+        lifecycle.Prolonged(incarnation, Timer.HANDSHAKE, 1.0),
+        lifecycle.Prolonged(incarnation, Timer.IDLE, 1.0),
+        lifecycle.Admitted(1.0),
+        lifecycle.BackoffOver(),
+        lifecycle.GaveUp(),
     )
 
 

@@ -16,9 +16,8 @@ from actors.kit import Conditions, Latest
 from actors.kit.directory import Directory
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
-from actors.registry.actor import Registry
-from actors.registry.memory import Memory
-from actors.registry.vectors import Embedding
+from actors.registry.actor import Memory, Registry
+from actors.registry.indexing import Embedding
 from actors.router import Router
 from actors.server import ServerMessage
 from actors.transport.base import Transport

@@ -173,7 +173,7 @@ class Leading:
 class ClientInstances:
     """Instances of a launch that are one client's alone: made with its first call, gone with its session or its sleep.
 
-    They are shared by people first (`actors.kit.fairness.client_quota`): sessions are opened as one likes.
+    They are shared by people first (`actors.kit.fairness.quota`): sessions are opened as one likes.
 
     At most `limit` at a time. `make` makes one, `retire` has one end; the instance that leads is nobody's.
     """

@@ -1,22 +1,22 @@
 """The actor kit: mailboxes, actors, cells that always hold the newest value, and how want of resources is met."""
 
-from actors.kit.actor import Actor as Actor
-from actors.kit.actor import StartSoon as StartSoon
 from actors.kit.cells import AnyOf as AnyOf
 from actors.kit.cells import Feed as Feed
 from actors.kit.cells import Latest as Latest
 from actors.kit.cells import Signal as Signal
-from actors.kit.fairness.client_quota import ClientQuota as ClientQuota
-from actors.kit.fairness.gate import Gate as Gate
-from actors.kit.fairness.gate import Turn as Turn
+from actors.kit.fairness.quota import ClientQuota as ClientQuota
 from actors.kit.fairness.quota import Quota as Quota
 from actors.kit.fairness.quota import Shares as Shares
+from actors.kit.fairness.share import Turnstile as Turnstile
+from actors.kit.fairness.starts import Gate as Gate
 from actors.kit.fairness.starts import Starts as Starts
-from actors.kit.fairness.turnstile import Turnstile as Turnstile
+from actors.kit.fairness.starts import Turn as Turn
+from actors.kit.mailbox import Actor as Actor
 from actors.kit.mailbox import Address as Address
 from actors.kit.mailbox import Ask as Ask
 from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
+from actors.kit.mailbox import StartSoon as StartSoon
 from actors.kit.mailbox import given_reason as given_reason
 from actors.kit.outbox import Mark as Mark
 from actors.kit.outbox import Outbox as Outbox

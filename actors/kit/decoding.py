@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import trio
@@ -22,6 +23,10 @@ TURN_S: Final = 0.002
 _FREED: Final = 16
 """So many things are freed at a time; each may be a definition with all of its parameters."""
 _limiter = trio.lowlevel.RunVar[trio.CapacityLimiter]("threads that decode messages")
+PART_BYTES: Final = 64 * 1024
+"""Smaller pieces become parts of that size: a piece of two bytes takes the room of fifty."""
+LONG_BYTES: Final = 4 * 1024 * 1024
+"""From that size on a thread joins them: below, that takes a millisecond, and the way to one as much."""
 
 
 async def decode_in_thread(decode: Callable[[], T]) -> T:
@@ -69,3 +74,38 @@ def free_in_turns(things: list[Any]) -> None:
     while things:
         del things[-_FREED:]
         turns.between()
+
+
+class Gathered:
+    """Bytes that come in pieces of any size: gathered, and joined once. One buffer that grows is copied again and
+    again.
+
+    What has come so far; `size` in bytes.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._parts: list[bytes] = []
+        self._part = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        self.size += len(piece)
+        if len(piece) < PART_BYTES:
+            self._part += piece
+            if len(self._part) >= PART_BYTES:
+                self._end_part()
+        else:
+            self._end_part()
+            self._parts.append(piece)
+
+    async def whole(self) -> bytes:
+        """Return all of it. A checkpoint if it is much."""
+        self._end_part()
+        if self.size < LONG_BYTES or len(self._parts) == 1:
+            return b"".join(self._parts)  # of one it is that one
+        return await decode_in_thread(partial(b"".join, self._parts))
+
+    def _end_part(self) -> None:
+        if self._part:
+            self._parts.append(bytes(self._part))
+            self._part.clear()

@@ -12,7 +12,7 @@ from typing import Any
 import trio
 
 from actors.errors import ActorStopped, MailboxFull
-from actors.kit import Address
+from actors.kit.mailbox import Address
 
 
 class Reporter:

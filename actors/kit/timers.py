@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import msgspec
 import trio
 
-from actors.kit.actor import StartSoon
+from actors.kit.mailbox import StartSoon
 
 N = TypeVar("N", bound=str)
 

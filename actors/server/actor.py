@@ -18,8 +18,7 @@ from actors.kit import Actor, Address, Reply, StartSoon
 from actors.kit.reporter import Reporter
 from actors.kit.timers import Timers
 from actors.launch import server_of
-from actors.life import effects as ef
-from actors.life import events as ev
+from actors.life import lifecycle
 from actors.life.breakers import Breakers, OpenBreaker
 from actors.life.states import Life, State, Timer
 from actors.messages import (
@@ -178,9 +177,9 @@ class Performer:
         self.discovery.looking = None
         if urgent:
             self.processes.hurry()
-        self.context.course.step(ev.Wake())
+        self.context.course.step(lifecycle.Wake())
         if urgent and self.context.recovery.may_hasten(self.context.course.life):
-            self.context.course.step(ev.BackoffOver())
+            self.context.course.step(lifecycle.BackoffOver())
         elif urgent:
             self.context.recovery.hasten(self.context.course.life)
 
@@ -215,14 +214,14 @@ class Performer:
             case Timer.IDLE:
                 self._on_idle()
             case Timer.BACKOFF:
-                self.context.course.step(ev.BackoffOver())
+                self.context.course.step(lifecycle.BackoffOver())
             case Timer.RETRY:
                 self._server.restarts.begin_probe(trio.current_time())
-                self.context.course.step(ev.Wake())
+                self.context.course.step(lifecycle.Wake())
             case Timer.HANDSHAKE:
                 self._on_handshake_late()
             case Timer.DRAIN:
-                self.context.course.step(ev.Expired(self.context.course.life.incarnation))
+                self.context.course.step(lifecycle.Expired(self.context.course.life.incarnation))
             case Timer.RELIST:
                 self.discovery.read()
             case Timer.LISTEN:
@@ -250,9 +249,9 @@ class Performer:
         if context.calls.open or self.change_stream.wanted or self.discovery.reading:
             left = idle_s
         if left > 0:
-            context.course.step(ev.Prolonged(context.course.life.incarnation, Timer.IDLE, left))
+            context.course.step(lifecycle.Prolonged(context.course.life.incarnation, Timer.IDLE, left))
         else:
-            context.course.step(ev.Sleep())
+            context.course.step(lifecycle.Sleep())
 
     def lead(self, *, reads: bool) -> None:
         """Another instance of the launch looked after lists and resources until now."""
@@ -262,34 +261,34 @@ class Performer:
 
     # Effects --------------------------------------------------------------------------------------------------------
 
-    def _perform(self, effect: ef.Effect) -> None:
+    def _perform(self, effect: lifecycle.Effect) -> None:
         match effect:
-            case ef.StartTimer(timer=timer, seconds=seconds):
+            case lifecycle.StartTimer(timer=timer, seconds=seconds):
                 self._start_timer(timer, seconds)
-            case ef.CancelTimer(timer=timer):
+            case lifecycle.CancelTimer(timer=timer):
                 self.context.timers.cancel(timer)
-            case ef.Report(previous=previous):
+            case lifecycle.Report(previous=previous):
                 self._report(previous)
-            case ef.Spawn(incarnation=number):
+            case lifecycle.Spawn(incarnation=number):
                 self.discovery.doubt()
                 self.processes.spawn(number, urgent=bool(self.context.calls.waiting) or self.context.orders.urgent)
-            case ef.Greet():
+            case lifecycle.Greet():
                 self.processes.greet()
-            case ef.ListAll():
+            case lifecycle.ListAll():
                 self.discovery.read()
-            case ef.Serve():
+            case lifecycle.Serve():
                 self._serve()
-            case ef.FinishCalls():
+            case lifecycle.FinishCalls():
                 self.traffic.pump()
-            case ef.Kill(polite=polite):
+            case lifecycle.Kill(polite=polite):
                 self.processes.stop(polite=polite)
-            case ef.FailInFlight(reason=reason):
+            case lifecycle.FailInFlight(reason=reason):
                 self.context.calls.fail_in_flight(self.context.handover.reason(reason), trio.current_time())
-            case ef.FailWaiting(reason=reason) if not self.context.handover.pass_on(trio.current_time()):
+            case lifecycle.FailWaiting(reason=reason) if not self.context.handover.pass_on(trio.current_time()):
                 self.context.recovery.fail_waiting(self.context.course.life, reason)
-            case ef.AskPolicy():
+            case lifecycle.AskPolicy():
                 self._ask_policy(effect)
-            case ef.GiveUp():
+            case lifecycle.GiveUp():
                 self.processes.give_up()
                 self.context.recovery.give_up()
                 self._server.restarts.give_up(trio.current_time())
@@ -336,18 +335,18 @@ class Performer:
         self.change_stream.begin()
         self.traffic.pump()
 
-    def _ask_policy(self, failure: ef.AskPolicy) -> None:
+    def _ask_policy(self, failure: lifecycle.AskPolicy) -> None:
         if not failure.scarce:
             self.context.breakers.end_start(trio.current_time(), failure.reason)
         if self.discovery.stop_looking():  # nobody waits for it, and what is known of it stays: no reason to give it up
-            self.context.course.step(ev.Sleep())
+            self.context.course.step(lifecycle.Sleep())
             return
         delay_s = self.context.recovery.delay_s(failure)
         self.context.recovery.fail(failure, delay_s)
         if delay_s is None:
-            self.context.course.step(ev.GaveUp())
+            self.context.course.step(lifecycle.GaveUp())
         else:
-            self.context.course.step(ev.Admitted(delay_s))
+            self.context.course.step(lifecycle.Admitted(delay_s))
             if delay_s > (LOOPING_S if failure.away_s is None else WORTH_WAITING_S) or self._server.seat.replaceable:
                 self.context.recovery.fail_waiting(self.context.course.life, failure.reason)
             self.context.orders.fail_patient(lambda: self.context.recovery.starting_error(self.context.course.life))
@@ -451,7 +450,7 @@ class ServerActor(Actor[ServerMessage]):
                 self._traffic.resume(message)
             case ProcessExit():
                 self._server.on_exit(message)
-            case ev.Spawned() | ev.SpawnRefused() | ev.Violated():
+            case lifecycle.Spawned() | lifecycle.SpawnRefused() | lifecycle.Violated():
                 self._server.processes.take(message)
 
     # Orders ---------------------------------------------------------------------------------------------------------
@@ -471,7 +470,7 @@ class ServerActor(Actor[ServerMessage]):
             case SleepServer():
                 self._legacy.sleep()
                 self._orders.wait("sleep", reply)
-                self._course.step(ev.Sleep())
+                self._course.step(lifecycle.Sleep())
             case StopServer(departure=departure):
                 self._on_stop(departure, reply)
 
@@ -483,9 +482,9 @@ class ServerActor(Actor[ServerMessage]):
             self._handover.begin(departure, trio.current_time())
         self._legacy.end(departure)
         self._orders.wait("stop", reply)
-        self._course.step(ev.Stop())
+        self._course.step(lifecycle.Stop())
         drain_s = DRAIN_S if departure is None else departure.drain_s
-        self._course.step(ev.Prolonged(self.life.incarnation, Timer.DRAIN, drain_s))
+        self._course.step(lifecycle.Prolonged(self.life.incarnation, Timer.DRAIN, drain_s))
 
     def _on_restart(self, reply: Reply[Any]) -> None:
         if (refusal := self._recovery.refusal(self.life, operator=True)) is not None:
@@ -495,7 +494,7 @@ class ServerActor(Actor[ServerMessage]):
         self._server.forget()
         self._server.on_order("restart")
         self._orders.wait("restart", reply)
-        self._course.step(ev.Restart())
+        self._course.step(lifecycle.Restart())
 
     def _on_refresh(self, reply: Reply[Any], *, operator: bool) -> None:
         refusal = None if operator else self._recovery.refusal_by_breaker(self.life, reads=True)
@@ -511,7 +510,7 @@ class ServerActor(Actor[ServerMessage]):
             return
         self._server.wake(urgent=True)
         if operator:
-            self._course.step(ev.BackoffOver())
+            self._course.step(lifecycle.BackoffOver())
 
     def _on_wake(self, reply: Reply[Any], *, operator: bool, urgent: bool) -> None:
         if operator:
@@ -524,7 +523,7 @@ class ServerActor(Actor[ServerMessage]):
         self._orders.wait("wake" if urgent else "look", reply)
         self._server.wake(urgent=urgent)
         if operator:  # need not wait for a back-off that belongs to the forgotten failures
-            self._course.step(ev.BackoffOver())
+            self._course.step(lifecycle.BackoffOver())
 
     def _refusal_to_wake(self) -> SupervisorError | None:
         breaker = None if self.life.serving else self._recovery.refusal_by_breaker(self.life)

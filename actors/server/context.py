@@ -15,9 +15,7 @@ from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.kit import Address, Starts, StartSoon
 from actors.kit.timers import Timers
 from actors.life.breakers import Breakers
-from actors.life.effects import Effect
-from actors.life.events import Event
-from actors.life.lifecycle import step
+from actors.life.lifecycle import Effect, Event, step
 from actors.life.policy import RestartLog
 from actors.life.states import Life, Timer
 from actors.observer import NO_OBSERVER, Observer

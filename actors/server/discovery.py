@@ -20,8 +20,8 @@ from actors.catalogue.lists.pages import ListPage, read_page
 from actors.catalogue.offer import Offer
 from actors.kit import Pauses, is_want
 from actors.kit.decoding import decode_in_thread
-from actors.life.breaker import Trial
-from actors.life.events import Discovered, Expired, Sleep, Wake
+from actors.life.breakers import Trial
+from actors.life.lifecycle import Discovered, Expired, Sleep, Wake
 from actors.life.states import State, Timer
 from actors.protocol.changes import EVENTS_CHANGED, subscribable
 from actors.protocol.facts import Fact

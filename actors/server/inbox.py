@@ -8,7 +8,7 @@ import msgspec
 
 from actors.catalogue.lists.draft import Drafted
 from actors.catalogue.lists.pages import ListPage
-from actors.life.events import Spawned, SpawnRefused, Violated
+from actors.life.lifecycle import Spawned, SpawnRefused, Violated
 from actors.life.states import Timer
 from actors.messages import (
     CallServer,

@@ -20,7 +20,7 @@ from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Mark, Outbox, Starts, Turn
 from actors.kit.decoding import decode_in_thread
 from actors.kit.want import first_of
-from actors.life.events import Spawned, SpawnRefused, Violated
+from actors.life.lifecycle import Spawned, SpawnRefused, Violated
 from actors.protocol.conversation import Conversation
 from actors.protocol.facts import Fact
 from actors.protocol.wire.fragment import DecodedLine, Message, decode_line, text_of

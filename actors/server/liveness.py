@@ -19,8 +19,8 @@ from zlib import crc32
 
 import trio
 
-from actors.life.breaker import Trial
-from actors.life.events import Away, Violated
+from actors.life.breakers import Trial
+from actors.life.lifecycle import Away, Violated
 from actors.life.states import Timer
 from actors.server.context import ServerContext
 from actors.server.inbox import WorkSeen

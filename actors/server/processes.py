@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from actors.command_line import command
 from actors.kit import Turn
 from actors.launch import server_of
-from actors.life import events as ev
+from actors.life import lifecycle
 from actors.life.states import State, Timer
 from actors.messages import Activity
 from actors.protocol.agreement.era import Negotiation
@@ -120,12 +120,12 @@ class Processes:
         ending = self._course.life.wanted == "stopped"
         self.link.process.stop(polite=True, term_s=min(grace_s, DRAIN_S) if ending else grace_s)
 
-    def take(self, event: ev.Spawned | ev.SpawnRefused | ev.Violated) -> None:
+    def take(self, event: lifecycle.Spawned | lifecycle.SpawnRefused | lifecycle.Violated) -> None:
         match event:
-            case ev.SpawnRefused(reason=reason, detail=detail, permanent=permanent):
+            case lifecycle.SpawnRefused(reason=reason, detail=detail, permanent=permanent):
                 self._record.refuse(reason, detail, permanent=permanent)
                 self.link = None
-            case ev.Violated() if self._probe_failed():
+            case lifecycle.Violated() if self._probe_failed():
                 return
         self._course.step(event)
 
@@ -139,7 +139,7 @@ class Processes:
         restart = self._context.server.restarts.policy.restart
         normal = self._record.end(self._course.life, exit_, self.link, self._context.calls, restart)
         self.link, self._context.server.seat.run = None, ""
-        self._course.step(ev.Exited(end.incarnation, exit_.reason, normal, renewable))
+        self._course.step(lifecycle.Exited(end.incarnation, exit_.reason, normal, renewable))
 
     # Handshake ------------------------------------------------------------------------------------------------------
 
@@ -156,22 +156,22 @@ class Processes:
     def on_probe_answered(self) -> None:
         """After an answer to the probe of the era, the handshake has its whole time."""
         if self.link is not None and self._course.life.state is State.HANDSHAKING and self.link.probe_answered():
-            self._course.step(ev.Prolonged(self.link.number, Timer.HANDSHAKE, self._settings.start_timeout_s))
+            self._course.step(lifecycle.Prolonged(self.link.number, Timer.HANDSHAKE, self._settings.start_timeout_s))
 
     def on_agreed(self, link: Link, *, known: bool) -> None:
         """The handshake is done; `known`: so are the lists."""
         self._new = False
         self._supposed = None
-        self._course.step(ev.Agreed(link.number, known=known))
+        self._course.step(lifecycle.Agreed(link.number, known=known))
 
     def on_late(self) -> bool:
         """The handshake takes too long, unless the server is being installed: True, and it has more time."""
         number = self._course.life.incarnation
         more_s = self._more_s()
         if more_s > 0:
-            self._course.step(ev.Prolonged(number, Timer.HANDSHAKE, more_s))
+            self._course.step(lifecycle.Prolonged(number, Timer.HANDSHAKE, more_s))
         elif not self._probe_failed():
-            self._course.step(ev.Expired(number))
+            self._course.step(lifecycle.Expired(number))
         return more_s > 0
 
     def speak_legacy(self) -> str:
@@ -203,7 +203,7 @@ class Processes:
         self._supposed = "legacy"
         self._again = True
         self._context.server.restarts.ruin()
-        self._course.step(ev.Fallback(self.link.number))
+        self._course.step(lifecycle.Fallback(self.link.number))
         return True
 
     def _waits_for_room(self) -> bool:
@@ -243,4 +243,4 @@ class Processes:
         if self.link.talk.output:
             self.link.flush()
         if self.link.choked:
-            self._course.step(ev.Violated(self.link.number, "it does not read its input"))
+            self._course.step(lifecycle.Violated(self.link.number, "it does not read its input"))

@@ -20,7 +20,7 @@ from actors.errors import (
     UnknownServer,
 )
 from actors.kit.timers import Timers
-from actors.life.effects import AskPolicy
+from actors.life.lifecycle import AskPolicy
 from actors.life.policy import RestartLog
 from actors.life.states import Down, Life, State, Timer
 from actors.messages import Activity

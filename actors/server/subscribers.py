@@ -4,7 +4,7 @@ A cell between doors and actors: doors write who is subscribed, actors read what
 exchange. It outlives processes and actors. A subscriber notes once that it is owed a notification, and a resource waits
 once to be told of, so nothing queues here without a bound. Thousands of subscribers are told a few at a time.
 
-What a server has to tell of is bounded, and shared by clients (`actors.kit.fairness.client_quota`): a resource counts
+What a server has to tell of is bounded, and shared by clients (`actors.kit.fairness.quota`): a resource counts
 for the client that is subscribed to it for the longest.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from actors.errors import TooManyCalls
-from actors.kit.fairness.client_quota import ClientQuota
+from actors.kit.fairness.quota import ClientQuota
 from actors.principal import LOCAL, ClientKey
 
 MAX_URIS: Final = 4096

@@ -9,7 +9,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.errors import ProtocolViolation
-from actors.life import events as ev
+from actors.life import lifecycle
 from actors.life.states import State, Timer
 from actors.messages import ServerStatus
 from actors.protocol.agreement.era import Agreement, NoAgreement
@@ -215,16 +215,16 @@ class Traffic:
                 self._record.learn(era)
                 self._processes.on_agreed(link, known=self._discovery.offer is not None)
             case NoAgreement(reason=said):
-                self._course.step(ev.NotAgreed(link.number, self._record.blame(said)))
+                self._course.step(lifecycle.NotAgreed(link.number, self._record.blame(said)))
             case Unreachable(reason=said, wait_s=wait_s) if self._calls.in_flight:  # some may be answered all the same
                 self._liveness.on_unreachable()
                 nobody = Failure(id=b"", cause="unavailable", reason=said, retry_after_s=wait_s, sent=False)
                 self._calls.fail_unreached(nobody, link.heard)
             case Unreachable(reason=said, wait_s=wait_s):
                 self._liveness.on_unreachable()
-                self._course.step(ev.Away(link.number, self._record.blame(said), wait_s))
+                self._course.step(lifecycle.Away(link.number, self._record.blame(said), wait_s))
             case LoginWanted(reason=said):
-                self._course.step(ev.Barred(link.number, self._record.blame(said)))
+                self._course.step(lifecycle.Barred(link.number, self._record.blame(said)))
             case ListsChanged(missed=missed):
                 self._change_stream.on_missed() if missed else self._discovery.on_changed(link)
             case ResourceUpdated(uri=uri):
@@ -258,4 +258,4 @@ class Traffic:
                 self._dialogue.others_wait(now)
         self._processes.flush()
         if self._course.life.state is State.DRAINING and not self._calls.in_flight:
-            self._course.step(ev.Drained(self._course.life.incarnation))
+            self._course.step(lifecycle.Drained(self._course.life.incarnation))

@@ -20,7 +20,7 @@ from coredis.exceptions import ConnectionError, RedisError  # noqa: A004 - it is
 from coredis.response.types import StreamEntry
 from coredis.retry import NoRetryPolicy
 
-from actors.kit.fairness.pace import LinePace
+from actors.kit.fairness.share import LinePace
 from supervisor.fleet.engine import KEPT_S
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken, refused
 from supervisor.fleet.records import (

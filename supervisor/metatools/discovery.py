@@ -18,7 +18,7 @@ from actors.catalogue.names.naming import tool_path
 from actors.catalogue.names.resolution import Absent, Resolution, Resolved, Undiscovered
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
-from actors.kit.fairness.division import divide
+from actors.kit.fairness.quota import divide
 from actors.messages import ServerStatus
 from actors.search.document import Document, Found, Hit
 from actors.search.ranking.search import EVERYTHING, find

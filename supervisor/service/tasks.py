@@ -28,7 +28,7 @@ from supervisor.service.asking.parking import SealedNames
 from supervisor.service.client import Client
 
 MAX_TASKS: Final = 4096
-"""Of all clients, which share it; see `actors.kit.fairness.client_quota`."""
+"""Of all clients, which share it; see `actors.kit.fairness.quota`."""
 _ENDED: Final = "this task is not known any more: its time is over, or it had ended and made room for another one"
 _THERE: Final = "the task is at another node of the fleet; ask for it there"
 _LOST: Final = "there is no such task; one of before the last start of the daemon is lost, look how far it came"

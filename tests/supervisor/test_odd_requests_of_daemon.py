@@ -13,7 +13,7 @@ import trio
 from trio_websocket import WebSocketConnection
 
 from actors.catalogue.snapshot import segment_of
-from actors.registry import indexer
+from actors.registry import indexing
 from actors.search.documents.segment import Segment
 from supervisor.host.datadir import DataDir, open_data_dir
 from tests.fakes.front_server import Ticker, read_all
@@ -252,7 +252,7 @@ async def test_searches_during_a_storm_of_changes_make_no_index_and_hold_up_nobo
         return segment_of(server, *of)
 
     tools = [tool(f"find_{number}", f"Finds what has the number {number}.") for number in range(1000)]
-    monkeypatch.setattr(indexer, "segment_of", noted)
+    monkeypatch.setattr(indexing, "segment_of", noted)
     async with scene(tmp_path, data, clock=FakeServer(tools=tools)) as at:
         made.clear()
         async with trio.open_nursery() as nursery:

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from actors.catalogue.snapshot import segment_of
-from actors.registry import indexer
+from actors.registry import indexing
 from actors.search.documents.segment import Segment
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
@@ -53,8 +53,8 @@ async def test_right_after_a_restart_what_is_read_so_far_is_found_and_all_can_be
             released.wait(60)
         return segment_of(server, *of)
 
-    monkeypatch.setattr(indexer, "segment_of", slow)
-    monkeypatch.setattr(indexer, "PIECE", 1, raising=False)
+    monkeypatch.setattr(indexing, "segment_of", slow)
+    monkeypatch.setattr(indexing, "PIECE", 1, raising=False)
     monkeypatch.setattr(visible, "INDEX_WAIT_S", 0.5, raising=False)
     async with running(config, data, connect=connect) as client:
         try:

@@ -15,8 +15,7 @@ from typing import Final
 
 from actors.errors import LeftAlone, ProtocolViolation, SupervisorError, TooManyCalls
 from actors.kit import Mark, Reply, Shares
-from actors.life.breaker import Probe, Trial
-from actors.life.breakers import BreakerRefusal, Breakers
+from actors.life.breakers import BreakerRefusal, Breakers, Probe, Trial
 from actors.life.states import Life, State
 from actors.messages import Caller, CallServer, Note, Result
 from actors.observer import Observer

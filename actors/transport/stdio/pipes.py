@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from actors.kit.fairness.pace import LinePace
+from actors.kit.fairness.share import LinePace
 
 CHUNK_BYTES: Final = 65536
 """What a pipe holds on Linux: more is never there to be read at once."""

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from actors.errors import ServerExited, SpawnFailed
-from actors.kit.fairness.pace import LinePace
+from actors.kit.fairness.share import LinePace
 from actors.kit.nursery import background
 from actors.protocol.wire.framing import LineSplitter
 from actors.protocol.wire.outgoing import Outgoing

@@ -16,8 +16,8 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import BytesMessage, Pong, TextMessage
 
 from actors.errors import SpawnFailed
+from actors.kit.decoding import Gathered
 from actors.kit.fairness.share import LoopShare, share_of
-from actors.kit.gathered import Gathered
 from actors.kit.nursery import background
 from actors.kit.want import first_of
 from actors.transport.border import Border

@@ -29,7 +29,7 @@ from typing import Final
 import trio
 
 from actors.kit import is_want, reason_of
-from actors.kit.fairness.turnstile import Who
+from actors.kit.fairness.share import Who
 from supervisor.front.edge.fairness import Turns
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.parser import HttpProtocolError, IncomingRequest, RequestParser

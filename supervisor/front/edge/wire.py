@@ -8,7 +8,7 @@ import msgspec
 import trio
 
 from actors.kit import Conditions, Turnstile
-from actors.kit.fairness.turnstile import Who
+from actors.kit.fairness.share import Who
 from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.leaving import Departures, Leaving

@@ -14,7 +14,7 @@ from typing import Final, cast
 import msgspec
 import trio
 
-from actors.kit.fairness.turnstile import Who
+from actors.kit.fairness.share import Who
 from supervisor.fleet.errors import NodeAway
 from supervisor.fleet.links.requests import DistantRequest
 from supervisor.front.edge.fields import fields_of

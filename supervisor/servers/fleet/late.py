@@ -12,7 +12,7 @@ import trio
 
 from actors.errors import ConfigError
 from actors.kit import Latest
-from actors.registry.memory import Memory
+from actors.registry.actor import Memory
 from actors.transport.stdio.resources.room import Room
 from supervisor.config.sections.fleet import FleetSettings
 from supervisor.fleet.engine import Engine

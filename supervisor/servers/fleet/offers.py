@@ -22,8 +22,8 @@ from actors.launch import is_own
 from actors.messages import EraLearned, ServerListed
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
+from actors.registry.actor import Memory
 from actors.registry.actor import Message as RegistryMessage
-from actors.registry.memory import Memory
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import OfferPublished
@@ -38,7 +38,7 @@ MAX_OF_OWN: Final = 100_000
 
 
 class FleetMemory:
-    """Implements `actors.registry.memory.Memory`: remembers what servers offer, and has the fleet know of it."""
+    """Implements `actors.registry.actor.Memory`: remembers what servers offer, and has the fleet know of it."""
 
     def __init__(self, memory: Memory, publish: Callable[[str, Offer], None]) -> None:
         self._memory = memory

@@ -24,8 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 
-from actors.kit.fairness.pace import LinePace
-from actors.kit.fairness.share import LoopShare, share_of
+from actors.kit.fairness.share import LinePace, LoopShare, share_of
 from actors.principal import Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode

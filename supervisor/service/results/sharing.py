@@ -2,7 +2,7 @@
 
 Each result waits until all others are there, or will not come: then it is known how much each may have. The budget is
 the largest that any of the calls has alone; none has more than its own, and what one does not need goes to the others
-(`actors.kit.fairness.division`).
+(`actors.kit.fairness.quota`).
 
 All results are held until the last is there, also where no budget is set, and joined as one: so their bytes are
 bounded, too, first come, first served.
@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from actors.kit.fairness.division import divide
+from actors.kit.fairness.quota import divide
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 """Of the results of one request together: two of the largest that a server may send."""

@@ -6,18 +6,18 @@ import tracemalloc
 
 import pytest
 
-from actors.kit import gathered
-from actors.kit.gathered import PART_BYTES, Gathered
+from actors.kit import decoding
+from actors.kit.decoding import PART_BYTES, Gathered
 
 
-@pytest.mark.parametrize("long_bytes", [1, gathered.LONG_BYTES])
+@pytest.mark.parametrize("long_bytes", [1, decoding.LONG_BYTES])
 @pytest.mark.parametrize(
     "sizes", [[], [0], [1], [PART_BYTES], [PART_BYTES - 1, 1, 7], [3, 2 * PART_BYTES, 5, PART_BYTES, 0, 1]], ids=str
 )
 async def test_what_was_gathered_is_what_came(
     monkeypatch: pytest.MonkeyPatch, sizes: list[int], long_bytes: int
 ) -> None:
-    monkeypatch.setattr(gathered, "LONG_BYTES", long_bytes)
+    monkeypatch.setattr(decoding, "LONG_BYTES", long_bytes)
     pieces = [bytes([number]) * size for number, size in enumerate(sizes)]
     body = Gathered()
     for piece in pieces:

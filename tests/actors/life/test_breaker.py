@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.life.breaker import PROBE_RETRY_S, SPREAD, Breaker, Trial, pause_s
+from actors.life.breakers import PROBE_RETRY_S, SPREAD, Breaker, Trial, pause_s
 
 FAILURES, OPEN_S, MAX_OPEN_S = 3, 30.0, 100.0
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.life.breaker import Trial
-from actors.life.breakers import SLOTS, BreakerPolicy, Breakers, OpenBreaker, RecentCalls
+from actors.life.breakers import SLOTS, BreakerPolicy, Breakers, OpenBreaker, RecentCalls, Trial
 
 Told = list[tuple[str, str, bool]]
 

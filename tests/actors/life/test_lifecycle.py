@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
-from actors.life import effects as ef
-from actors.life import events as ev
+from actors.life import lifecycle
 from actors.life.lifecycle import step
 from actors.life.states import ALIVE, ON_ENTRY, RESTING, TIMERS, Life, State, Timer, Wanted
 from docs import generate
@@ -52,9 +51,9 @@ TABLE = {
 }  # fmt: skip
 
 
-def name(event: ev.Event) -> str:
+def name(event: lifecycle.Event) -> str:
     flags = [flag for flag in ("permanent", "scarce", "known", "normal", "renewable") if getattr(event, flag, False)]
-    timers = [event.timer] if isinstance(event, ev.Prolonged) else []
+    timers = [event.timer] if isinstance(event, lifecycle.Prolonged) else []
     return " ".join([type(event).__name__, *flags, *timers])
 
 
@@ -67,11 +66,11 @@ def life_in(state: State) -> Life:
 
 
 def test_every_kind_of_event_has_a_row() -> None:
-    def leaves(kind: type[ev.Event]) -> set[str]:
+    def leaves(kind: type[lifecycle.Event]) -> set[str]:
         below = kind.__subclasses__()
         return {kind.__name__} if not below else set().union(*(leaves(one) for one in below))
 
-    assert {row.split()[0] for row in TABLE} == leaves(ev.Event)
+    assert {row.split()[0] for row in TABLE} == leaves(lifecycle.Event)
     assert set(TABLE) == set(EVENTS)
 
 
@@ -93,7 +92,7 @@ def test_every_event_of_an_older_process_changes_nothing() -> None:
     for state in State:
         before = replace(life_in(state), incarnation=2)
         for event in generate.events(1):
-            if isinstance(event, ev.OfProcess):
+            if isinstance(event, lifecycle.OfProcess):
                 assert step(before, event) == (before, ())
 
 
@@ -110,54 +109,54 @@ class Lives(RuleBasedStateMachine):
         self.agreed: set[int] = set()
         self.timers: set[Timer] = set()
 
-    def do(self, event: ev.Event) -> None:
+    def do(self, event: lifecycle.Event) -> None:
         before = self.life
-        stale = isinstance(event, ev.OfProcess) and event.incarnation != before.incarnation
-        self.stopped |= isinstance(event, ev.Stop)
+        stale = isinstance(event, lifecycle.OfProcess) and event.incarnation != before.incarnation
+        self.stopped |= isinstance(event, lifecycle.Stop)
         # What ends a process in the world ends it here, provided the event is about a process that there is.
-        if isinstance(event, ev.Exited | ev.SpawnRefused):
+        if isinstance(event, lifecycle.Exited | lifecycle.SpawnRefused):
             if event.incarnation not in self.processes:
                 return
-            if isinstance(event, ev.SpawnRefused) and before.state not in (State.SPAWNING, State.DRAINING):
+            if isinstance(event, lifecycle.SpawnRefused) and before.state not in (State.SPAWNING, State.DRAINING):
                 return  # a process that was reported to run cannot be refused any more
             self.processes.discard(event.incarnation)
-        if isinstance(event, ev.Agreed) and before.state is State.HANDSHAKING and not stale:
+        if isinstance(event, lifecycle.Agreed) and before.state is State.HANDSHAKING and not stale:
             self.agreed.add(event.incarnation)
         self.life, effects = step(before, event)
         if stale:
             assert (self.life, effects) == (before, ())
         if self.stopped:
             assert self.life.wanted == "stopped"
-        reports = [effect.previous for effect in effects if isinstance(effect, ef.Report)]
+        reports = [effect.previous for effect in effects if isinstance(effect, lifecycle.Report)]
         assert reports == ([before.state] if self.life.state is not before.state else [])
         for effect in effects:
             self.perform(effect, before)
 
-    def perform(self, effect: ef.Effect, before: Life) -> None:
+    def perform(self, effect: lifecycle.Effect, before: Life) -> None:
         match effect:
-            case ef.StartTimer(timer=timer):
+            case lifecycle.StartTimer(timer=timer):
                 assert timer in TIMERS[self.life.state]
                 self.timers.add(timer)
-            case ef.CancelTimer(timer=timer):
+            case lifecycle.CancelTimer(timer=timer):
                 self.timers.discard(timer)
-            case ef.GiveUp():
+            case lifecycle.GiveUp():
                 assert self.life.state is State.FAILED
-            case ef.Spawn(incarnation=number):
+            case lifecycle.Spawn(incarnation=number):
                 assert not self.stopped
                 assert number == before.incarnation + 1
                 self.processes.add(number)
-            case ef.Kill():
+            case lifecycle.Kill():
                 assert self.life.incarnation in self.processes
                 self.killed.add(self.life.incarnation)
-            case ef.AskPolicy(scarce=scarce):
+            case lifecycle.AskPolicy(scarce=scarce):
                 assert self.life.state is State.RESPAWNING
                 assert not scarce or before.state in (State.SPAWNING, State.DRAINING)
-            case ef.Serve():
+            case lifecycle.Serve():
                 assert self.life.state is State.READY
                 self.served.add(self.life.incarnation)
-            case ef.ListAll():
+            case lifecycle.ListAll():
                 assert self.life.state in (State.DISCOVERING, State.READY)
-            case ef.FailWaiting():
+            case lifecycle.FailWaiting():
                 assert self.life.state in RESTING
 
     @rule(number=st.integers(0, len(EVENTS) - 1), age=st.sampled_from([0, 0, 0, 0, 1, -1]))
@@ -166,18 +165,18 @@ class Lives(RuleBasedStateMachine):
 
     @rule(known=st.booleans())
     def progress(self, known: bool) -> None:
-        for event in (ev.Wake(), ev.BackoffOver()):
+        for event in (lifecycle.Wake(), lifecycle.BackoffOver()):
             self.do(event)
         number = self.life.incarnation
-        for fact in (ev.Spawned(number), ev.Agreed(number, known), ev.Discovered(number)):
+        for fact in (lifecycle.Spawned(number), lifecycle.Agreed(number, known), lifecycle.Discovered(number)):
             self.do(fact)
 
     def teardown(self) -> None:
         """From anywhere, Stop and the death of the process end in STOPPED."""
-        self.do(ev.Stop())
+        self.do(lifecycle.Stop())
         for number in list(self.processes):
-            self.do(ev.Drained(number))
-            self.do(ev.Exited(number, "killed"))
+            self.do(lifecycle.Drained(number))
+            self.do(lifecycle.Exited(number, "killed"))
         assert self.life.state is State.STOPPED
         assert not self.processes
 
@@ -221,109 +220,115 @@ TestLives = Lives.TestCase
 TestLives.settings = settings(stateful_step_count=30)
 
 
-def run(life: Life, *events: ev.Event) -> Life:
+def run(life: Life, *events: lifecycle.Event) -> Life:
     for event in events:
         life, _ = step(life, event)
     return life
 
 
 def test_a_fallback_is_no_failure() -> None:
-    life = run(Life(), ev.Wake(), ev.Spawned(1), ev.Fallback(1), ev.Exited(1, "killed"))
+    life = run(Life(), lifecycle.Wake(), lifecycle.Spawned(1), lifecycle.Fallback(1), lifecycle.Exited(1, "killed"))
     assert (life.state, life.incarnation, life.fallback) == (State.SPAWNING, 2, False)
 
 
 def test_a_rejection_is_permanent_and_an_operators_wake_forgets_it() -> None:
-    life = run(Life(), ev.Wake(), ev.Spawned(1), ev.NotAgreed(1, "no version"), ev.Exited(1, "stopped"))
+    life = run(
+        Life(),
+        lifecycle.Wake(),
+        lifecycle.Spawned(1),
+        lifecycle.NotAgreed(1, "no version"),
+        lifecycle.Exited(1, "stopped"),
+    )
     assert (life.state, life.permanent, life.reason) == (State.FAILED, True, "no version")
-    assert run(life, ev.Wake()) == Life(State.SPAWNING, "up", 2)
+    assert run(life, lifecycle.Wake()) == Life(State.SPAWNING, "up", 2)
 
 
-@pytest.mark.parametrize("end", [ev.NotAgreed(1, "no version"), ev.Barred(1, "it wants a login")])
-def test_a_restart_ordered_while_a_server_that_did_not_agree_is_being_stopped_is_not_lost(end: ev.Event) -> None:
-    stopping = run(Life(), ev.Wake(), ev.Spawned(1), end)
+@pytest.mark.parametrize("end", [lifecycle.NotAgreed(1, "no version"), lifecycle.Barred(1, "it wants a login")])
+def test_a_restart_ordered_while_a_server_that_did_not_agree_is_being_stopped_is_not_lost(end: lifecycle.Event) -> None:
+    stopping = run(Life(), lifecycle.Wake(), lifecycle.Spawned(1), end)
     assert (stopping.state, stopping.permanent) == (State.DRAINING, True)
-    life = run(stopping, ev.Restart())
+    life = run(stopping, lifecycle.Restart())
     assert life == Life(State.DRAINING, "up", 1)
-    assert run(life, ev.Exited(1, "stopped")) == Life(State.SPAWNING, "up", 2)
+    assert run(life, lifecycle.Exited(1, "stopped")) == Life(State.SPAWNING, "up", 2)
 
 
 def test_a_wake_serves_calls_before_the_lists_are_read_if_they_are_known() -> None:
-    life = run(Life(), ev.Wake(), ev.Spawned(1))
-    after, effects = step(life, ev.Agreed(1, known=True))
+    life = run(Life(), lifecycle.Wake(), lifecycle.Spawned(1))
+    after, effects = step(life, lifecycle.Agreed(1, known=True))
     assert (after.state, effects) == (
         State.READY,
         (
-            ef.CancelTimer(Timer.HANDSHAKE),
-            ef.StartTimer(Timer.IDLE),
-            ef.Report(State.HANDSHAKING),
-            ef.Serve(),
-            ef.ListAll(),
+            lifecycle.CancelTimer(Timer.HANDSHAKE),
+            lifecycle.StartTimer(Timer.IDLE),
+            lifecycle.Report(State.HANDSHAKING),
+            lifecycle.Serve(),
+            lifecycle.ListAll(),
         ),
     )
-    assert step(after, ev.Discovered(1)) == (after, ())
-    assert step(after, ev.Expired(1)) == (after, ())
+    assert step(after, lifecycle.Discovered(1)) == (after, ())
+    assert step(after, lifecycle.Expired(1)) == (after, ())
 
 
 def test_want_of_resources_backs_off_and_is_told_apart_from_a_failure() -> None:
-    starting = run(Life(), ev.Wake())
+    starting = run(Life(), lifecycle.Wake())
     for scarce in (True, False):
-        after, effects = step(starting, ev.SpawnRefused(1, "no descriptors", scarce=scarce))
+        after, effects = step(starting, lifecycle.SpawnRefused(1, "no descriptors", scarce=scarce))
         assert (after.state, after.reason) == (State.RESPAWNING, "no descriptors")
-        assert effects[-1] == ef.AskPolicy("no descriptors", scarce)
-    woken_again = run(starting, ev.Sleep(), ev.Wake())
-    after, effects = step(woken_again, ev.SpawnRefused(1, "no descriptors", scarce=True))
+        assert effects[-1] == lifecycle.AskPolicy("no descriptors", scarce)
+    woken_again = run(starting, lifecycle.Sleep(), lifecycle.Wake())
+    after, effects = step(woken_again, lifecycle.SpawnRefused(1, "no descriptors", scarce=True))
     assert after.state is State.RESPAWNING  # at once would be a loop
 
 
 def test_a_server_that_cannot_be_reached_is_left_alone_for_as_long_as_it_asks() -> None:
-    ready = run(Life(), ev.Wake(), ev.Spawned(1), ev.Agreed(1), ev.Discovered(1))
-    after, effects = step(run(ready, ev.Away(1, "down", 7.0)), ev.Exited(1, "connection closed"))
+    ready = run(Life(), lifecycle.Wake(), lifecycle.Spawned(1), lifecycle.Agreed(1), lifecycle.Discovered(1))
+    after, effects = step(run(ready, lifecycle.Away(1, "down", 7.0)), lifecycle.Exited(1, "connection closed"))
     assert (after.state, after.reason, after.away_s) == (State.RESPAWNING, "down", 7.0)
-    assert effects[-1] == ef.AskPolicy("down", False, 7.0)
-    assert run(after, ev.BackoffOver()).away_s is None
-    _, effects = step(run(Life(), ev.Wake()), ev.SpawnRefused(1, "down", away=True))
-    assert effects[-1] == ef.AskPolicy("down", False, 0.0)
+    assert effects[-1] == lifecycle.AskPolicy("down", False, 7.0)
+    assert run(after, lifecycle.BackoffOver()).away_s is None
+    _, effects = step(run(Life(), lifecycle.Wake()), lifecycle.SpawnRefused(1, "down", away=True))
+    assert effects[-1] == lifecycle.AskPolicy("down", False, 0.0)
 
 
 def test_a_server_woken_while_it_goes_to_sleep_is_started_again_without_a_restart() -> None:
-    ready = run(Life(), ev.Wake(), ev.Spawned(1), ev.Agreed(1), ev.Discovered(1))
-    life = run(ready, ev.Sleep(), ev.Wake(), ev.Drained(1))
-    after, effects = step(life, ev.Exited(1, "exit code 0"))
+    ready = run(Life(), lifecycle.Wake(), lifecycle.Spawned(1), lifecycle.Agreed(1), lifecycle.Discovered(1))
+    life = run(ready, lifecycle.Sleep(), lifecycle.Wake(), lifecycle.Drained(1))
+    after, effects = step(life, lifecycle.Exited(1, "exit code 0"))
     assert after.state is State.SPAWNING
-    assert ef.Spawn(2) in effects
-    assert not any(isinstance(effect, ef.AskPolicy) for effect in effects)
+    assert lifecycle.Spawn(2) in effects
+    assert not any(isinstance(effect, lifecycle.AskPolicy) for effect in effects)
 
 
 def test_a_violation_is_a_failure_even_while_draining_from_ready() -> None:
-    ready = run(Life(), ev.Wake(), ev.Spawned(1), ev.Agreed(1), ev.Discovered(1))
-    life = run(ready, ev.Violated(1, "deaf"), ev.Exited(1, "killed"))
+    ready = run(Life(), lifecycle.Wake(), lifecycle.Spawned(1), lifecycle.Agreed(1), lifecycle.Discovered(1))
+    life = run(ready, lifecycle.Violated(1, "deaf"), lifecycle.Exited(1, "killed"))
     assert (life.state, life.reason) == (State.RESPAWNING, "deaf")
 
 
 def test_a_timer_that_fits_the_new_state_too_runs_on() -> None:
-    discovering = run(Life(), ev.Wake(), ev.Spawned(1), ev.Agreed(1))
-    _, effects = step(discovering, ev.Discovered(1))
-    assert ef.CancelTimer(Timer.LISTING) not in effects
-    _, effects = step(discovering, ev.Sleep())
+    discovering = run(Life(), lifecycle.Wake(), lifecycle.Spawned(1), lifecycle.Agreed(1))
+    _, effects = step(discovering, lifecycle.Discovered(1))
+    assert lifecycle.CancelTimer(Timer.LISTING) not in effects
+    _, effects = step(discovering, lifecycle.Sleep())
     assert effects == (
-        ef.CancelTimer(Timer.LISTING),
-        ef.StartTimer(Timer.DRAIN),
-        ef.Report(State.DISCOVERING),
-        ef.Kill(),
+        lifecycle.CancelTimer(Timer.LISTING),
+        lifecycle.StartTimer(Timer.DRAIN),
+        lifecycle.Report(State.DISCOVERING),
+        lifecycle.Kill(),
     )
 
 
 def test_the_next_process_waits_for_as_long_as_the_restart_log_says() -> None:
-    failed = run(Life(), ev.Wake(), ev.SpawnRefused(1, "reason"))
-    assert step(failed, ev.Admitted(4.0)) == (failed, (ef.StartTimer(Timer.BACKOFF, 4.0),))
-    after, effects = step(failed, ev.GaveUp())
+    failed = run(Life(), lifecycle.Wake(), lifecycle.SpawnRefused(1, "reason"))
+    assert step(failed, lifecycle.Admitted(4.0)) == (failed, (lifecycle.StartTimer(Timer.BACKOFF, 4.0),))
+    after, effects = step(failed, lifecycle.GaveUp())
     assert effects[:4] == (
-        ef.CancelTimer(Timer.BACKOFF),
-        ef.GiveUp(),
-        ef.StartTimer(Timer.RETRY),
-        ef.Report(State.RESPAWNING),
+        lifecycle.CancelTimer(Timer.BACKOFF),
+        lifecycle.GiveUp(),
+        lifecycle.StartTimer(Timer.RETRY),
+        lifecycle.Report(State.RESPAWNING),
     )
-    assert step(after, ev.Admitted(4.0)) == (after, ())
+    assert step(after, lifecycle.Admitted(4.0)) == (after, ())
 
 
 def test_every_timer_that_starts_with_a_state_belongs_to_it() -> None:

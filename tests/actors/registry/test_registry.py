@@ -24,11 +24,10 @@ from actors.kit import Conditions
 from actors.life.states import Down, State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.protocol.wire.json import quoted
-from actors.registry import indexer
+from actors.registry import indexing
 from actors.registry.actor import Indexed, Registry
 from actors.registry.counting import UNCOUNTED, Counted
-from actors.registry.indexer import Indexer
-from actors.registry.vectors import Embedded, Embedding
+from actors.registry.indexing import Embedded, Embedding, Indexer
 from actors.registry_inbox import PhrasesChanged, RulesChanged
 from actors.search.document import KINDS, TOOLS
 from actors.search.documents.embedding import Embedder, levels
@@ -191,7 +190,7 @@ async def test_what_was_known_at_the_start_is_published_without_events_of_change
 
 
 async def test_after_a_restart_all_tools_are_found_before_thousands_of_resources_are_read() -> None:
-    many = tuple(Resource(uri=f"file:///{number}", name=f"report {number}") for number in range(3 * indexer.PIECE))
+    many = tuple(Resource(uri=f"file:///{number}", name=f"report {number}") for number in range(3 * indexing.PIECE))
     known = {name: msgspec.structs.replace(offering(f"tool-of-{name}"), resources=many) for name in ("a", "b", "c")}
     async with running(**known) as rig:
         assert rig.registry.catalogue.value.entries.keys() == known.keys(), "names mean something at once"
@@ -523,7 +522,7 @@ async def test_a_bug_with_the_texts_of_one_server_costs_that_server_its_place_in
             raise ZeroDivisionError("a bug")
         return real(first, second, *more)
 
-    monkeypatch.setattr(f"actors.registry.indexer.{place}", buggy)
+    monkeypatch.setattr(f"actors.registry.indexing.{place}", buggy)
     async with running(before=offering("x")) as rig:
         await rig.until(lambda seen: seen.indexed)
         rig.whole = False  # the index lacks a server from now on
@@ -531,7 +530,7 @@ async def test_a_bug_with_the_texts_of_one_server_costs_that_server_its_place_in
         seen = await rig.until(lambda seen: {"good", "poison", "other"} <= seen.entries.keys())
         assert {hit.document.server for hit in find(seen.index, "*").hits} == {"before", "good", "other"}
         assert seen.tool("poison:b") == Resolved("poison", "b")
-        assert seen.entries["poison"].offer.problems == (indexer.UNSEARCHABLE,)
+        assert seen.entries["poison"].offer.problems == (indexing.UNSEARCHABLE,)
         assert rig.kept.offers["poison"].problems == ()
         assert "a bug while indexing poison" in caplog.text
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from actors.registry.vectors import BATCH, Embedding
+from actors.registry.indexing import BATCH, Embedding
 from actors.search.document import Document
 from actors.search.documents.embedding import digest_of, levels, text_of
 from actors.search.documents.index import Index
@@ -41,9 +41,9 @@ class SlowEmbedder(FakeEmbedder):
 def moments(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The clock, by which the rests take no time."""
     now = [0.0]
-    monkeypatch.setattr("actors.registry.vectors.trio.current_time", lambda: now[0])
-    monkeypatch.setattr("actors.registry.vectors.REST", 0.0)
-    monkeypatch.setattr("actors.registry.vectors.WORLD", WORLD)
+    monkeypatch.setattr("actors.registry.indexing.trio.current_time", lambda: now[0])
+    monkeypatch.setattr("actors.registry.indexing.REST", 0.0)
+    monkeypatch.setattr("actors.registry.indexing.WORLD", WORLD)
     return now
 
 
@@ -109,7 +109,7 @@ async def test_what_is_kept_is_not_made_again_unless_it_is_of_another_form(momen
 
 
 async def test_many_documents_are_looked_up_in_groups(moments: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.registry.vectors.LOOKED_UP", 3)
+    monkeypatch.setattr("actors.registry.indexing.LOOKED_UP", 3)
     kept, embedder = KeptVectors(), FakeEmbedder()
     made = await (await opened(embedder, kept)).step(index_of(a=2, b=2, c=2))
     assert made is not None

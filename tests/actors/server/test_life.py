@@ -24,7 +24,7 @@ from actors.errors import (
     UnknownServer,
 )
 from actors.kit import Starts
-from actors.life.events import Spawned, SpawnRefused, Violated
+from actors.life.lifecycle import Spawned, SpawnRefused, Violated
 from actors.life.policy import RestartPolicy
 from actors.life.states import State, Timer
 from actors.messages import Departure, ReadServer, ServerChanged, StopServer

@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.kit.fairness.pace import LinePace
+from actors.kit.fairness.share import LinePace
 from supervisor.fleet.engine import KEPT_S, Engine
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
 from supervisor.fleet.records import Entry, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished, RecordPut

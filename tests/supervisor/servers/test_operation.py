@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from actors.catalogue.snapshot import Entry
-from actors.registry import indexer
+from actors.registry import indexing
 from actors.search.documents.segment import Segment
 from actors.transport.base import Transport
 from supervisor.host.datadir import DataDir, open_data_dir
@@ -238,13 +238,13 @@ async def test_the_log_of_the_daemon_tells_the_story_and_is_not_flooded_by_one_s
 @pytest.fixture
 def slow_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever changes takes a while to be searchable."""
-    analysed = indexer._analyse
+    analysed = indexing._analyse
 
     def slowly(entry: Entry, tools_only: bool) -> Segment:
         threading.Event().wait(0.2)  # in a worker thread
         return analysed(entry, tools_only)
 
-    monkeypatch.setattr(indexer, "_analyse", slowly)
+    monkeypatch.setattr(indexing, "_analyse", slowly)
 
 
 @pytest.mark.usefixtures("slow_index")
@@ -277,7 +277,7 @@ async def test_an_order_whose_effect_cannot_be_seen_for_want_of_resources_says_s
     async with running(configuration(tmp_path, {"good": {"command": "x"}}), data, connect=connected) as client:
         await until_ready(client)
         await until_found(client, "good:*", ["good:echo"])
-        monkeypatch.setattr(indexer, "_reindex", lacks)
+        monkeypatch.setattr(indexing, "_reindex", lacks)
         monkeypatch.setattr(control, "SHOWN_S", 0.05)
         fakes["good"].tools.append(tool("new"))
         assert await ordered(client, "good", "refresh") == "good: it lists 2 tools; 1 new: new" + control.LATER

@@ -6,7 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit import Starts
-from actors.kit.fairness.gate import Turn
+from actors.kit.fairness.starts import Turn
 from supervisor.config import Settings
 from supervisor.servers.reach import reached_of, starts_of
 

@@ -13,7 +13,7 @@ from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import SupervisorError
-from actors.life.events import Barred
+from actors.life.lifecycle import Barred
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import ServerChanged, ServerStatus

@@ -19,9 +19,8 @@ from typing import Any, TypeVar
 import httpx2
 import trio
 
-from actors.kit.decoding import decode_in_thread
+from actors.kit.decoding import LONG_BYTES, Gathered, decode_in_thread
 from actors.kit.fairness.share import LoopShare
-from actors.kit.gathered import LONG_BYTES, Gathered
 from actors.transport.http.client.client import BODY_READ_BYTES
 from actors.transport.http.client.event_reader import EventReader, StreamEvent
 from actors.transport.http.head import ENCODING, EVENTS, media_type

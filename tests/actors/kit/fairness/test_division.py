@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.kit.fairness.division import divide
+from actors.kit.fairness.quota import divide
 
 
 @given(st.integers(0, 1000), st.lists(st.integers(0, 400), min_size=1, max_size=12))

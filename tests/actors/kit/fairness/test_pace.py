@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.kit.fairness.pace import LinePace
+from actors.kit.fairness.share import LinePace
 
 
 def test_a_burst_may_come_at_once_and_then_as_many_as_the_rate_has() -> None:

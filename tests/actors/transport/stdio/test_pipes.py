@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.kit.fairness.pace import LinePace
+from actors.kit.fairness.share import LinePace
 from actors.transport.stdio.pipes import ServerOutput
 
 LINES = b"x\n" * 1000
