@@ -18,7 +18,7 @@ from actors.life.states import Down, State, Wanted
 from actors.observer import CallTrace
 from actors.principal import LOCAL, ClientKey, Principal
 from actors.protocol.agreement.versions import Era
-from actors.protocol.asking.visits import Visitor
+from actors.protocol.asking.questions import Visitor
 from actors.protocol.listing import Readings
 from actors.protocol.outbound import ClientRequest
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import trio
 
-from actors.protocol.wire.scales import weight
+from actors.protocol.wire.outline import weight
 from actors.protocol.wire.weight import MAX_WEIGHT
 from benchmarks.worst_crowds import CROWDS
 from benchmarks.worst_requests import Request, requests

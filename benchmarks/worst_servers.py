@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from actors.protocol.wire.scales import weight
+from actors.protocol.wire.outline import weight
 from actors.protocol.wire.weight import MAX_WEIGHT
 from benchmarks.honest import honest
 from benchmarks.worst_crowds import asker

@@ -23,7 +23,7 @@ from actors import errors
 from actors.life import lifecycle
 from actors.life.lifecycle import step
 from actors.life.states import Life, State, Timer
-from actors.protocol.tasks.tasks import UnknownTask
+from actors.protocol.tasks import UnknownTask
 from actors.protocol.wire.repeated_keys import RepeatedKey
 from docs.admission import admission_list
 from docs.cases import case_counts, case_lists

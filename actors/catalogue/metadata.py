@@ -40,7 +40,7 @@ from actors.catalogue.lists.inference import Complexity, Effects
 from actors.catalogue.lists.marks import TWICE
 from actors.catalogue.names.lookalikes import Double
 from actors.catalogue.offer import Tool
-from actors.protocol.definitions.fit import Unfit, fit
+from actors.protocol.definitions import Unfit, fit
 from actors.protocol.wire import json
 from actors.search.language.text import words
 

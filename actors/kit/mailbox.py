@@ -27,6 +27,8 @@ M_contra = TypeVar("M_contra", contravariant=True)
 
 MAX_BURST = 32
 """How many messages are taken in one turn of the loop; then others have theirs."""
+StartSoon = Callable[..., None]
+"""Starts a child task: `Actor.start_soon`, as those see it who work for an actor."""
 
 
 class Ask(msgspec.Struct, Generic[R], frozen=True):
@@ -264,17 +266,15 @@ class Mailbox(Generic[M]):
                 replies.append(envelope.reply)
 
 
-# An actor: one task, one mailbox, handlers that cannot wait.
-#
-# A handler is a plain `def`: it cannot await, so it cannot block its mailbox. What must wait runs in a child task of
-# `self.nursery`, which posts a message when done. An exception in a handler is a bug: it leaves `run` and its nursery.
-
-StartSoon = Callable[..., None]
-"""Starts a child task: `Actor.start_soon`, as those see it who work for an actor."""
-
-
 class Actor(ABC, Generic[M]):
-    """Subclasses write `handle`, which must not be async. `capacity` is the mailbox's room in messages."""
+    """An actor: one task, one mailbox, handlers that cannot wait.
+
+    A handler is a plain `def`: it cannot await, so it cannot block its mailbox. What must wait runs in a child task of
+    `self.nursery`, which posts a message when done. An exception in a handler is a bug: it leaves `run` and its
+    nursery.
+
+    Subclasses write `handle`, which must not be async. `capacity` is the mailbox's room in messages.
+    """
 
     nursery: trio.Nursery
     rest: Callable[[], None] | None = None

@@ -1,6 +1,6 @@
 """The life of one MCP server, as a pure state machine. No I/O, no clock, no trio.
 
-Only `step` changes a state. What may happen to a server is an `Event`; every event of a process carries its incarnation.
+Only `step` changes a state. What may happen to a server is an `Event`; each of a process carries its incarnation.
 `step` returns what must be done as data, each an `Effect`; the actor does that, and posts what became of it as further
 events. `docs/generate.py` draws the table from `step` itself.
 

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from actors import codes
-from actors.protocol.agreement.event_capability import events_declared
+from actors.protocol.agreement.capabilities import events_declared
 from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
 from actors.protocol.facts import (
     CallLost,
@@ -28,9 +28,8 @@ from actors.protocol.facts import (
 )
 from actors.protocol.outbound import LISTEN, LISTENS, ListenTag, Outbound, Tag
 from actors.protocol.wire import json, jsonrpc
-from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.ids import canonical
-from actors.protocol.wire.peer import Answered, Malformed, Refused
+from actors.protocol.wire.jsonrpc import canonical
+from actors.protocol.wire.peer import Answered, Failure, Malformed, Refused
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"

@@ -23,15 +23,14 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from actors.protocol.agreement.client_capabilities import NOBODY
+from actors.protocol.agreement.capabilities import NOBODY
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.asking.questions import with_progress_token
 from actors.protocol.facts import CallNoted
-from actors.protocol.tasks.tasks import RESULT
+from actors.protocol.tasks import RESULT
 from actors.protocol.wire import json
-from actors.protocol.wire.ids import canonical
-from actors.protocol.wire.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import canonical, encode
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the most to the least talkative (RFC 5424, which MCP follows)."""

@@ -8,8 +8,7 @@ import msgspec
 
 from actors.protocol.agreement.era import Agreement, NoAgreement
 from actors.protocol.listing import Listed, PageArrived
-from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.peer import Answered, Malformed, Refused
+from actors.protocol.wire.peer import Answered, Failure, Malformed, Refused
 
 
 class CallLost(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from actors.protocol.agreement.event_capability import EVENTS, SKETCHED
+from actors.protocol.agreement.capabilities import EVENTS, SKETCHED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.fragment import DecodedLine, text_of
 

@@ -7,15 +7,14 @@ from typing import Final, Literal
 
 import msgspec
 
-from actors.protocol.agreement.client_capabilities import NOBODY
+from actors.protocol.agreement.capabilities import NOBODY
 from actors.protocol.agreement.era import Agreement, Identity
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION, Era
 from actors.protocol.exchanges import LOG_LEVELS, NOTHING, UNASKED, UNSAID, Interest, LogLevel
 from actors.protocol.listing import Kind, capability_names
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.mirrors import MirrorsOf
-from actors.protocol.wire.outgoing import Outgoing
-from actors.protocol.wire.peer import Peer
+from actors.protocol.wire.peer import Outgoing, Peer
 
 CANCELLED: Final = "notifications/cancelled"
 LISTEN: Final = "subscriptions/listen"

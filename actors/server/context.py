@@ -21,7 +21,7 @@ from actors.life.states import Life, Timer
 from actors.observer import NO_OBSERVER, Observer
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
-from actors.protocol.wire.ids import FIRST_IDS
+from actors.protocol.wire.jsonrpc import FIRST_IDS
 from actors.protocol.wire.mirrors import MirrorsOf
 from actors.server.calls.calls import CallBreakers, Calls
 from actors.server.inbox import Seat, ServerMessage

@@ -23,9 +23,8 @@ from actors.codes import METHOD_NOT_FOUND
 from actors.errors import SupervisorError
 from actors.kit import Address, Reply, StartSoon
 from actors.messages import Caller, Note, Question
-from actors.protocol.agreement.client_capabilities import ELICIT, URL, mode_of
-from actors.protocol.asking.questions import TooManyQuestions, timeout_answer, token_of
-from actors.protocol.asking.visits import COMPLETE, Visits, id_of, ids_in
+from actors.protocol.agreement.capabilities import ELICIT, URL, mode_of
+from actors.protocol.asking.questions import COMPLETE, TooManyQuestions, Visits, id_of, ids_in, timeout_answer, token_of
 from actors.protocol.facts import CallAsked
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from actors.protocol.wire.peer import Refused

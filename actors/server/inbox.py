@@ -21,9 +21,9 @@ from actors.messages import (
     WakeServer,
 )
 from actors.protocol.listing import Listed, PageArrived
-from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.fragment import Message
 from actors.protocol.wire.jsonrpc import ErrorObject
+from actors.protocol.wire.peer import Failure
 from actors.transport.base import Exit, Work
 
 

@@ -27,7 +27,7 @@ from actors.protocol.wire.fragment import DecodedLine, Message, decode_line, tex
 from actors.protocol.wire.fragment import Message as Said
 from actors.protocol.wire.framing import Oversized
 from actors.protocol.wire.jsonrpc import members
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.server.inbox import OutputClosed, ProcessExit, Received, ServerMessage, Written
 from actors.transport.base import Connection, Counters, Exit, Transport, Work

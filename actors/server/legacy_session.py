@@ -29,7 +29,7 @@ from actors.kit import Address, Ask, Reply, StartSoon
 from actors.life.states import Life, State
 from actors.messages import CallServer, Departure, Result, ServerStatus, SleepServer, StopServer
 from actors.principal import LOCAL
-from actors.protocol.agreement.client_capabilities import NOBODY
+from actors.protocol.agreement.capabilities import NOBODY
 from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.exchanges import NOTHING

@@ -33,8 +33,7 @@ from actors.protocol.facts import (
     VisitCompleted,
 )
 from actors.protocol.listing import PageArrived
-from actors.protocol.wire.failure import GONE, Failure
-from actors.protocol.wire.peer import Refused
+from actors.protocol.wire.peer import GONE, Failure, Refused
 from actors.server.context import ServerContext
 from actors.server.dialogue import Dialogue
 from actors.server.discovery import ChangeStream, Discovery

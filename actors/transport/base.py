@@ -13,9 +13,8 @@ from typing import Protocol
 
 import msgspec
 
-from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.framing import Line
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Failure, Outgoing
 from actors.transport.side_output import Asides
 
 BUSY_CPU_S = 0.02

@@ -11,7 +11,7 @@ import trio
 
 from actors.kit.decoding import decode_in_thread
 from actors.protocol.wire.framing import Line, LineSplitter, Pieces, may_be_message, one_line
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Counters
 from actors.transport.side_output import Asides
 

@@ -9,9 +9,8 @@ import trio
 
 from actors.errors import MailboxFull
 from actors.kit import Mailbox
-from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.framing import Line, may_be_message
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Failure, Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
 from actors.transport.side_output import Asides
 

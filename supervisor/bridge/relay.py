@@ -18,7 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from actors.errors import DaemonAway, DaemonLost, ShuttingDown, SupervisorError, TooManyCalls
-from actors.protocol.agreement.event_capability import SHUTDOWN, STREAM
+from actors.protocol.agreement.capabilities import SHUTDOWN, STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import ACKNOWLEDGED
 from actors.protocol.wire import json, jsonrpc

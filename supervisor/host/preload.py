@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 
 LATE = (
-    "actors.protocol.wire.scales",  # messages that are large
+    "actors.protocol.wire.outline",  # messages that are large
     "mmap",  # np.memmap
     "concurrent.futures.thread",  # tiktoken
     "encodings.cp437",  # zipfile, of the sentence model

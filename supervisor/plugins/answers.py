@@ -9,7 +9,7 @@ import msgspec
 
 from actors.catalogue.lists.validation import Unusable, tool
 from actors.catalogue.offer import Tool
-from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.agreement.capabilities import ELICIT
 from actors.protocol.asking import forms
 from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json

@@ -25,7 +25,7 @@ from actors.instances.settings import PER_CLIENT, InstanceSettings
 from actors.launch import launch_name, server_of
 from actors.life.policy import RestartPolicy
 from actors.principal import LOCAL, Principal
-from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
+from actors.protocol.agreement.capabilities import NOBODY, OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.wire.jsonrpc import encode
 from actors.server import ServerSettings

@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from actors.errors import ShuttingDown
-from actors.protocol.agreement.event_capability import SHUTDOWN, STREAM
+from actors.protocol.agreement.capabilities import SHUTDOWN, STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire.jsonrpc import encode, success
 from supervisor.metrics.meters import Meters

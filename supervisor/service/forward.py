@@ -16,8 +16,8 @@ from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation,
 from actors.kit import Latest
 from actors.messages import CallServer, Result
 from actors.observer import CallTrace
-from actors.protocol.agreement.event_capability import STREAM
-from actors.protocol.tasks.tasks import RESULT
+from actors.protocol.agreement.capabilities import STREAM
+from actors.protocol.tasks import RESULT
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench

@@ -19,11 +19,11 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
-from actors.protocol.agreement.event_capability import EVENTS, SKETCHED
+from actors.protocol import tasks
+from actors.protocol.agreement.capabilities import EVENTS, SKETCHED
 from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
 from actors.protocol.changes import subscribable
 from actors.protocol.listing import SKILLS, capability_names
-from actors.protocol.tasks import tasks
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import beside

@@ -18,10 +18,10 @@ from actors.errors import TooManyCalls
 from actors.kit import ClientQuota, Latest, Reply
 from actors.messages import Caller, Note, Question, Result
 from actors.principal import ClientKey, Principal
+from actors.protocol import tasks
 from actors.protocol.agreement.versions import Era
-from actors.protocol.asking.visits import Visitor
-from actors.protocol.tasks import tasks
-from actors.protocol.tasks.tasks import CANCEL, GET, OVER, STATUS, UPDATE, UnknownTask
+from actors.protocol.asking.questions import Visitor
+from actors.protocol.tasks import CANCEL, GET, OVER, STATUS, UPDATE, UnknownTask
 from supervisor.fleet.lives import DaemonLife
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.parking import SealedNames

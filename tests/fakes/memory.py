@@ -15,7 +15,7 @@ import trio
 from actors.errors import ServerExited
 from actors.kit.nursery import background
 from actors.protocol.wire.framing import LineSplitter
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
 from actors.transport.lines import messages_of, read_messages, write_lines, write_lines_at_once
 from actors.transport.side_output import Asides

@@ -14,7 +14,7 @@ from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.kit import Address, Mailbox, Reply, Starts
 from actors.life.states import State
 from actors.messages import Caller, CallServer, ReadServer, Result, ServerChanged, ServerStatus, WakeServer
-from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Identity
 from actors.protocol.exchanges import Interest
 from actors.server import ServerMessage

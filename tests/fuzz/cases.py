@@ -12,7 +12,7 @@ from typing import Any, Literal
 import trio
 
 from actors.errors import ServerExited, SpawnFailed
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 import msgspec
 
 from actors.catalogue.offer import Skill
-from actors.protocol.definitions.schema import Skill as Entry
-from actors.protocol.definitions.schema import SkillResource
+from actors.protocol.definitions import Skill as Entry
+from actors.protocol.definitions import SkillResource
 from actors.protocol.wire import json
 
 MANIFEST: Final = "SKILL.md"

@@ -1,6 +1,6 @@
 """From what a server listed to entries we can use: each is read alone; what is malformed is refused with a reason.
 
-What is read of an entry is what clients are shown of it, see `actors.protocol.definitions.fit`. All this may run in a
+What is read of an entry is what clients are shown of it, see `actors.protocol.definitions`. All this may run in a
 worker thread. Bounds: a name of at most 256 characters, a description of 16 KiB (longer ones are cut), a definition of
 1 MiB, 128 levels and 200,000 brackets and commas; of parameters and required names, what ranking needs.
 """
@@ -33,8 +33,8 @@ from actors.catalogue.offer import (
     members_of,
     shared,
 )
-from actors.protocol.agreement.event_capability import EVENTS, SKETCHED
-from actors.protocol.definitions.fit import Unfit, fit
+from actors.protocol.agreement.capabilities import EVENTS, SKETCHED
+from actors.protocol.definitions import Unfit, fit
 from actors.protocol.listing import METHODS, SKILLS, Kind, capability_names
 from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import MARK, Mirror, MisplacedMirror, mirrors_in

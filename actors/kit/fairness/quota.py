@@ -110,9 +110,9 @@ class ClientQuota:
 def divide(amount: int, wanted: Sequence[int]) -> list[int]:
     """Divide one amount among several, each as much as it can be given without another one getting less.
 
-    Who wants less than an equal part gets all of that, and the rest is divided among the others in the same way (max-min
-    fairness: Bertsekas and Gallager, Data Networks, 6.5.2). Returns what each gets, in the order of `wanted`; what does
-    not divide goes to those who want most.
+    Who wants less than an equal part gets all of that, and the rest is divided among the others in the same way
+    (max-min fairness: Bertsekas and Gallager, Data Networks, 6.5.2). Returns what each gets, in the order of `wanted`;
+    what does not divide goes to those who want most.
     """
     shares = [0] * len(wanted)
     left = amount

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from actors.codes import UNSUPPORTED_VERSION
-from actors.protocol.agreement.client_capabilities import NOBODY
+from actors.protocol.agreement.capabilities import NOBODY
 from actors.protocol.agreement.versions import (
     LATEST_LEGACY,
     LEGACY_VERSIONS,

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from actors.protocol.agreement.client_capabilities import URL, mode_of
+from actors.protocol.agreement.capabilities import URL, mode_of
 from actors.protocol.wire import json
 
 FieldKind = Literal["text", "file", "number", "integer", "boolean", "select", "multiselect", "json"]

@@ -8,17 +8,20 @@ see `input_required`.)
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
+from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import CannotAsk
-from actors.protocol.agreement.client_capabilities import ASKED_BY, ELICIT, FORM, URL, mode_of
+from actors.protocol.agreement.capabilities import ASKED_BY, ELICIT, FORM, URL, mode_of
 from actors.protocol.asking.forms import defaults
+from actors.protocol.asking.input_required import MAX_REQUESTS, InputRequest
 from actors.protocol.wire import json
-from actors.protocol.wire.ids import canonical
-from actors.protocol.wire.jsonrpc import ErrorObject, encode
+from actors.protocol.wire.jsonrpc import ErrorObject, canonical, encode
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 
 Fallback = Literal["cancel", "default", "error"]
@@ -42,6 +45,19 @@ MAX_FAILURE_BYTES: Final = 16 * 1024
 OPTIONAL: Final = ("total", "message", "_meta")
 """Members of a notification of progress that may be left out, and not be null."""
 _TOKEN: Final = "progressToken"
+_token = msgspec.json.Decoder(str | int)
+MAX_TOKENS: Final = 4096
+"""So much it may say, and think aloud before."""
+COMPLETE: Final = "notifications/elicitation/complete"
+MAX_VISITS: Final = 1024
+"""Of one server; the oldest is forgotten first."""
+MAX_ID_BYTES: Final = 512
+MAX_ERROR_BYTES: Final = 65_536
+"""Of an error that names addresses to be opened first."""
+LASTS_S: Final = 3600.0
+"""For a person to be done at an address."""
+Visitor = Callable[[str], bool]
+"""Notes for one client that the visit of this id is over. Never waits; False if that was dropped."""
 
 
 class TooManyQuestions(CannotAsk, code=-31429, kind="overloaded", retryable=True):
@@ -54,7 +70,6 @@ class _Advance(msgspec.Struct):
 
 
 _advance = msgspec.json.Decoder(_Advance)
-_token = msgspec.json.Decoder(str | int)
 
 
 def refusal(method: str, params: msgspec.Raw) -> str | None:
@@ -142,3 +157,81 @@ def with_progress_token(params: bytes, token: bytes) -> bytes:
         if bytes(said.get(name, b"")) == b"null":
             del said[name]
     return encode({**said, _TOKEN: msgspec.Raw(token)})
+
+
+def sample_params(system: str, user: str) -> msgspec.Raw:
+    """Return the params of `sampling/createMessage` for one answer to one text, without any context of the client's."""
+    message = {"role": "user", "content": {"type": "text", "text": user}}
+    return msgspec.Raw(encode({"messages": [message], "systemPrompt": system, "maxTokens": MAX_TOKENS}))
+
+
+def sampled_text(result: msgspec.Raw) -> str:
+    """Return the text that a model said, of all its blocks of text; empty for what has none, or cannot be read."""
+    content = json.at(result, "content")
+    blocks = json.read_or(json.OBJECTS, content, None) or [json.members(content)]
+    return "".join(json.text_at(block.get("text")) for block in blocks if json.text_at(block.get("type")) == "text")
+
+
+def id_of(params: msgspec.Raw) -> str:
+    """Return the id that a question, or the note of its end, gives a visit; empty if none that can be kept."""
+    id_ = json.text_at(params, "elicitationId")
+    return id_ if len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES else ""
+
+
+def _elicitations_of(error: ErrorObject) -> list[dict[str, msgspec.Raw]]:
+    if error.code != URL_ELICITATION_REQUIRED or len(error.data) > MAX_ERROR_BYTES:
+        return []
+    return json.read_or(json.OBJECTS, json.at(error.data, "elicitations"), [])
+
+
+def ids_in(error: ErrorObject) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(id_ for each in _elicitations_of(error) if (id_ := id_of(msgspec.Raw(encode(each))))))
+
+
+def requests_in(error: ErrorObject) -> dict[str, InputRequest]:
+    """Return the questions of an error for a client of the modern era, where a visit has no id."""
+    requests = {}
+    for number, each in enumerate(_elicitations_of(error)[:MAX_REQUESTS], 1):
+        params = msgspec.Raw(encode({name: value for name, value in each.items() if name != "elicitationId"}))
+        if refusal(ELICIT, params) is None:
+            requests[f"question-{number}"] = InputRequest(ELICIT, params)
+    return requests
+
+
+class Visits:
+    """Addresses that people are asked to open, by the ids that a server gave, and who hears that a visit is over.
+
+    A server tells that outside of any call (MCP 2025-11-25, client/elicitation "Completion Notifications for URL Mode
+    Elicitation"). Only who was given an id hears of it, and once. Those of one server that are not over. Moments are
+    seconds of any one clock.
+    """
+
+    def __init__(self) -> None:
+        self._begun: OrderedDict[tuple[str, Visitor], float] = OrderedDict()
+        self._visitors: dict[str, dict[Visitor, int]] = {}
+
+    def give(self, id_: str, visitor: Visitor, call: int, now: float) -> None:
+        self._expire(now)
+        self._begun[id_, visitor] = now
+        self._begun.move_to_end((id_, visitor))
+        self._visitors.setdefault(id_, {})[visitor] = call
+        if len(self._begun) > MAX_VISITS:
+            self._forget_oldest()
+
+    def over(self, id_: str, now: float) -> dict[Visitor, int]:
+        """A visit is over: return who was given this id, and during which call each."""
+        self._expire(now)
+        visitors = self._visitors.pop(id_, {})
+        for visitor in visitors:
+            del self._begun[id_, visitor]
+        return visitors
+
+    def _expire(self, now: float) -> None:
+        while self._begun and next(iter(self._begun.values())) <= now - LASTS_S:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        (id_, visitor), _ = self._begun.popitem(last=False)
+        del self._visitors[id_][visitor]
+        if not self._visitors[id_]:
+            del self._visitors[id_]

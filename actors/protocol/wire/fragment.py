@@ -22,7 +22,7 @@ import msgspec
 from actors.errors import ProtocolViolation
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.framing import HEAD_BYTES, TAIL_BYTES, Line, Oversized
-from actors.protocol.wire.ids import canonical
+from actors.protocol.wire.jsonrpc import canonical
 from actors.protocol.wire.weight import TooHeavy
 
 # Every place is matched by something, so that no text is searched for the next token.

@@ -8,7 +8,7 @@ them. (MCP 2025-11-25 basic/index "Messages"; 2026-07-28 basic/index.)
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -27,6 +27,19 @@ _MAX_SURROGATES = 20_000
 _MAX_BACKSLASHES = 64
 _SURROGATES = re.compile(rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})")
 """Escapes of UTF-16 surrogates: pairs (12 bytes), and those that lack their other half (6 bytes)."""
+_batch = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "_Batch",
+        [(f"message_{number}", msgspec.Raw, NO_RAW) for number in range(MAX_BATCH)],
+        array_like=True,
+        forbid_unknown_fields=True,
+    )
+)
+"""An array as a struct: what is over the limit is refused without an object for each of a million members."""
+encode = msgspec.json.Encoder().encode
+FIRST_IDS: Final = range(2**29, 2**30)
+"""What the first of many may be: those that follow fit into 32 bits for long, and some servers read no more."""
+_MAX_ID_BYTES: Final = 64
 
 
 class JsonRpcMessage(msgspec.Struct, frozen=True):
@@ -67,16 +80,6 @@ class RemoteError(Exception):
 
 _envelope = msgspec.json.Decoder(JsonRpcMessage)
 _error = msgspec.json.Decoder(ErrorObject)
-_batch = msgspec.json.Decoder(
-    msgspec.defstruct(
-        "_Batch",
-        [(f"message_{number}", msgspec.Raw, NO_RAW) for number in range(MAX_BATCH)],
-        array_like=True,
-        forbid_unknown_fields=True,
-    )
-)
-"""An array as a struct: what is over the limit is refused without an object for each of a million members."""
-encode = msgspec.json.Encoder().encode
 
 
 def decode(message: bytes) -> JsonRpcMessage:
@@ -177,3 +180,26 @@ def failure(id_: bytes, code: int, message: str, data: Any = None) -> bytes:
     if data is not None:
         error["data"] = data
     return b'{"jsonrpc":"2.0","id":' + id_ + b',"error":' + encode(error) + b"}"
+
+
+def canonical(id_: bytes) -> bytes:
+    """Return an id or a token (JSON text) as we write ours: `7` for `7`, `7.0`, `7e0` and `"7"`.
+
+    The ids of our requests, which are the tokens of their progress, too, are integers. MCP allows strings and integers
+    (2025-11-25 and 2026-07-28, basic "Requests"). The official SDKs but Java's send integers, so there are servers that
+    read nothing else; and the clients of three take an answer that has such an id as a string, so there are servers
+    that write it as one. Hence one integer is one id, however it is written.
+
+    Empty for what is no integer.
+    """
+    if len(id_) > _MAX_ID_BYTES:
+        return b""
+    if id_.isdigit():
+        return id_
+    match json.read_or(json.VALUE, id_, None):
+        case str(text) if text.isascii() and text.isdigit():
+            return text.encode()
+        case float(number) if number.is_integer():
+            return b"%d" % number
+        case _:
+            return b""

@@ -1,8 +1,8 @@
 """Our side of one duplex JSON-RPC conversation with a server, without I/O (after `h11.Connection`).
 
 Rules:
-- Ids towards a server are ours: integers that are never used again, see `ids`. An answer is matched by the integer
-  that its id is, however that is written; anything else is counted and dropped.
+- Ids towards a server are ours: integers that are never used again, see `canonical`. An answer is matched by the
+  integer that its id is, however that is written; anything else is counted and dropped.
 - The first answer to an id wins; later ones are strays.
 - An answer that cannot be decoded, or is over the limit, still settles its request where `fragment.py` finds its id.
 - An answer without an id, or with the id `null`, is to the only request that was made, where nothing else was sent: so
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -23,7 +23,8 @@ from actors.errors import ProtocolViolation
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.fragment import DecodedLine, Message, read_fragment
 from actors.protocol.wire.framing import Oversized
-from actors.protocol.wire.ids import canonical
+from actors.protocol.wire.jsonrpc import canonical
+from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.weight import limit
 
 T = TypeVar("T")
@@ -31,6 +32,19 @@ MAX_LEFT = 256
 """Requests whose late answers are still told apart; the oldest is forgotten first."""
 _NAMELESS = (b"", b"null")
 _ID_STARTS = frozenset(bytes([byte]) for byte in b'"-0123456789')
+Cause = Literal[
+    "unavailable", "overloaded", "unauthorized", "forbidden", "refused", "expired", "crashed", "protocol", "too_large"
+]
+"""Why: nobody could be reached, or only somebody who is down (`unavailable`) or busy; who was reached wants a
+credential, or one that allows more (`forbidden`), does not take such a request at all (`refused`), or has forgotten the
+session (`expired`), and did nothing; what was sent was lost (`crashed`); what came is no answer (`protocol`), or over
+its limit."""
+OUTAGES: Final = frozenset[Cause]({"unavailable", "overloaded", "crashed"})
+"""They say nothing about the server: it is tried again."""
+GONE: Final = frozenset[Cause]({"unavailable", "crashed"})
+"""After these a server that was there may be away altogether."""
+FAULTS: Final = GONE | {"protocol"}
+"""After these a request was not answered. Who is busy, says when it is back, wants a login or refuses has answered."""
 
 
 class Answered(msgspec.Struct, Generic[T], frozen=True):
@@ -204,3 +218,73 @@ def _begin(member: msgspec.Raw) -> bytes:
     if not len(member) or (len(member) == len(b"null") and bytes(member) == b"null"):
         return b""
     return bytes(memoryview(member)[:1])
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes in place of an answer: the transport knows why there is none.
+
+    `id` is the JSON text of the id of the request, empty if what may be lost is about none: a server could tell nothing
+    for a while.
+
+    `reason` may reach clients. `sent`: the server may have carried the request out. `retry_after_s` is what it asks
+    for. `login`: its operator can log in at the server, which would help. `stale`: nothing of it was done, and it may
+    be refused only because the server does not know the present session any more. `said` is the message that came with
+    it, empty for none: the answer, if the server does know the session.
+    """
+
+    id: bytes
+    cause: Cause
+    reason: str
+    sent: bool = True
+    retry_after_s: float | None = None
+    login: bool = False
+    stale: bool = False
+    said: bytes = b""
+
+    @property
+    def unreached(self) -> bool:
+        """Whether nobody was found who could have carried the request out."""
+        return self.cause == "unavailable" and not self.sent
+
+    @property
+    def faulty(self) -> bool:
+        """Whether the server, or the way there, failed; see `FAULTS`."""
+        return self.cause in FAULTS and not self.login and not self.retry_after_s
+
+    @property
+    def too_often(self) -> bool:
+        """Whether it came too often, and nothing of it was done: it may be made again, later (RFC 6585, 4)."""
+        return self.cause == "overloaded" and not self.sent
+
+    @property
+    def bars(self) -> bool:
+        """Whether the server takes nothing at all before a login."""
+        return self.login and self.cause == "unauthorized"
+
+
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
+    """One message to a server, and what a transport has to know of it beside its text.
+
+    `parts` are its JSON text, cut anywhere; they may be large, and are joined once, by the transport.
+
+    `id` is the JSON text of its id, empty for a notification. `name` is the tool, the prompt or the URI that a request
+    is about, `mirrors` which of its arguments a head repeats. `version` is the revision of the protocol in which it is
+    written, empty where none was agreed on. `cancels` is the id of the request that this notification takes back: a
+    transport whose requests have streams of their own closes that one instead.
+    """
+
+    parts: tuple[bytes, ...]
+    method: str = ""
+    id: bytes = b""
+    name: str = ""
+    version: str = ""
+    cancels: bytes = b""
+    mirrors: tuple[Mirror, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.parts)

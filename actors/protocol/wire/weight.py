@@ -42,7 +42,7 @@ def examine(text: bytes) -> None:
 
     For texts of `LARGE_BYTES` and more, in a thread.
     """
-    from actors.protocol.wire.scales import weight  # and numpy, which a program that gets nothing large does without
+    from actors.protocol.wire.outline import weight  # and numpy, which a program that gets nothing large does without
 
     most = limit(len(text))
     if weight(text, most) > most:

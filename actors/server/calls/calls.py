@@ -23,10 +23,9 @@ from actors.principal import Principal
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallEnd, CallLost, CallNoted
 from actors.protocol.wire import json
-from actors.protocol.wire.failure import GONE, Failure
 from actors.protocol.wire.jsonrpc import RemoteError, decode_error
 from actors.protocol.wire.mirrors import MirrorsOf
-from actors.protocol.wire.peer import Answered, Malformed, Refused
+from actors.protocol.wire.peer import GONE, Answered, Failure, Malformed, Refused
 from actors.server.calls.errors import (
     Delay,
     Hide,

@@ -26,9 +26,8 @@ from actors.errors import (
 from actors.life.breakers import BreakerRefusal
 from actors.messages import CallServer
 from actors.protocol.agreement.versions import Era
-from actors.protocol.tasks.tasks import UnknownTask
-from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.peer import Malformed
+from actors.protocol.tasks import UnknownTask
+from actors.protocol.wire.peer import Failure, Malformed
 
 UNREACHED_RETRY_S = 1.0
 """When to make a call again that found nobody at a server that still answers others."""

@@ -20,9 +20,9 @@ from actors.launch import is_own
 from actors.messages import CallServer, Result
 from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
-from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.wire.mirrors import Mirror
+from actors.protocol.wire.peer import Failure
 from actors.server.calls.errors import busy_error, too_large_error
 from actors.server.settings import ServerSettings
 

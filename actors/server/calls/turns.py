@@ -26,7 +26,7 @@ from typing import Final
 import msgspec
 
 from actors.messages import Note
-from actors.protocol.agreement.client_capabilities import NOBODY
+from actors.protocol.agreement.capabilities import NOBODY
 from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.exchanges import MESSAGE, wants
 from actors.protocol.wire.jsonrpc import encode

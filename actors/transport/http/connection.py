@@ -21,8 +21,7 @@ from actors.errors import ServerExited
 from actors.kit.decoding import decode_in_thread
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.outbound import LISTEN, SIGNS_OF_LIFE
-from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Failure, Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.client.verdict import SESSION_OVER, expiry
 from actors.transport.http.remote import HttpKind

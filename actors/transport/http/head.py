@@ -10,9 +10,9 @@ import msgspec
 
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire import json
-from actors.protocol.wire.ids import canonical
+from actors.protocol.wire.jsonrpc import canonical
 from actors.protocol.wire.mirrors import header_texts
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 
 SESSION: Final = "mcp-session-id"
 VERSION: Final = "mcp-protocol-version"

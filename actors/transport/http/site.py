@@ -14,7 +14,7 @@ import httpx2
 import trio
 
 from actors.kit.fairness.share import share_of
-from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.peer import Failure
 from actors.transport.border import Border
 from actors.transport.http.authorization import denial_of
 from actors.transport.http.client.verdict import UnforeseenAnswer, of_error, of_status

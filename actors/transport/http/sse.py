@@ -13,8 +13,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.protocol.agreement.versions import MODERN_VERSIONS
-from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Failure, Outgoing
 from actors.transport.http.client.event_reader import StreamEvent
 from actors.transport.http.client.pieces import events, frozen
 from actors.transport.http.client.verdict import expiry

@@ -20,9 +20,8 @@ from msgspec.structs import replace
 from actors import codes
 from actors.kit.decoding import decode_in_thread
 from actors.protocol.agreement.versions import MODERN_VERSIONS
-from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.framing import may_be_message
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Failure, Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.client.event_reader import StreamEvent
 from actors.transport.http.client.pieces import events, frozen, whole

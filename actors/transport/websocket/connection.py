@@ -14,7 +14,7 @@ from wsproto.events import TextMessage
 
 from actors.errors import ServerExited
 from actors.kit.decoding import decode_in_thread
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.base import Exit
 from actors.transport.border import Border

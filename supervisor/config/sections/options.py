@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from actors.errors import ConfigError
-from actors.protocol.wire.shapes import fault
+from actors.protocol.wire.json import fault
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import hint_of, is_comment

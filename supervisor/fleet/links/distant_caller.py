@@ -10,7 +10,7 @@ from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.principal import ClientKey
-from actors.protocol.asking.visits import Visitor
+from actors.protocol.asking.questions import Visitor
 from supervisor.fleet.links import failures
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from actors.protocol.agreement.event_capability import STREAM
+from actors.protocol.agreement.capabilities import STREAM
 from actors.protocol.wire import json
 from supervisor.front.mcp.messages import Batch, Message, Request
 from supervisor.metatools import definitions

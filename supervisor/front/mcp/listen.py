@@ -25,7 +25,7 @@ from actors.errors import InvalidArguments, SupervisorError, TooManyCalls
 from actors.kit import Shares
 from actors.principal import Principal
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
-from actors.protocol.asking.visits import COMPLETE
+from actors.protocol.asking.questions import COMPLETE
 from actors.protocol.changes import EVENTS_CHANGED, MAX_URI_CHARS, UPDATED
 from actors.protocol.wire import json, jsonrpc
 from supervisor.host.loop.wakes import Bell

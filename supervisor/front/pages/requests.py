@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 
 from actors.errors import InvalidArguments, SupervisorError
-from actors.protocol.wire.shapes import fault
+from actors.protocol.wire.json import fault
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.proxies import is_from_here
 

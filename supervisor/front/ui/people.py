@@ -12,7 +12,7 @@ from quart import Response, abort
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
-from actors.protocol.wire.shapes import sentence
+from actors.protocol.wire.json import sentence
 from supervisor.config.syntax.units import OWN_TOKENS
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE

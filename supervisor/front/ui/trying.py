@@ -17,7 +17,7 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.command_line import command
 from actors.errors import InvalidArguments
-from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.agreement.capabilities import ELICIT
 from actors.protocol.agreement.versions import LATEST_MODERN
 from actors.protocol.asking import forms, input_required
 from actors.protocol.asking.forms import Form

@@ -18,7 +18,7 @@ from actors.catalogue.names.naming import resource_path, resource_uri
 from actors.catalogue.offer import Item, Prompt, Resource, Skill, kind_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
-from actors.protocol.definitions.fit import Unfit, fit
+from actors.protocol.definitions import Unfit, fit
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.skills import rename_skill

@@ -21,7 +21,7 @@ import trio
 
 from actors.kit import Latest, Quota, Reply
 from actors.messages import Question
-from actors.protocol.agreement.client_capabilities import LIST_ROOTS
+from actors.protocol.agreement.capabilities import LIST_ROOTS
 from actors.protocol.asking.input_required import InputRequest
 from actors.protocol.asking.questions import TooManyQuestions
 from supervisor.servers.deployment import Deployment

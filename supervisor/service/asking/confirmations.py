@@ -20,7 +20,7 @@ import trio
 from actors.errors import AnswerFirst, CannotAsk, SupervisorError
 from actors.messages import CallServer, Question
 from actors.principal import ClientKey
-from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.agreement.capabilities import ELICIT
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.config.call_rules import CallRules
 from supervisor.host.loop.workbench import Workbench

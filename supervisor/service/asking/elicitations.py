@@ -19,7 +19,7 @@ from actors.errors import CannotAsk, InvalidArguments
 from actors.kit import Feed, Quota, Reply, Shares
 from actors.messages import Question
 from actors.principal import Principal
-from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.agreement.capabilities import ELICIT
 from actors.protocol.asking.forms import Form, read, wrong
 from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json

@@ -21,7 +21,7 @@ from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.principal import ClientKey
-from actors.protocol.agreement.client_capabilities import (
+from actors.protocol.agreement.capabilities import (
     ELICIT,
     NOBODY,
     forwardable,
@@ -30,8 +30,7 @@ from actors.protocol.agreement.client_capabilities import (
 )
 from actors.protocol.agreement.versions import META_LOG_LEVEL, META_SUBSCRIPTION
 from actors.protocol.asking.input_required import Retry
-from actors.protocol.asking.questions import with_token
-from actors.protocol.asking.visits import Visitor
+from actors.protocol.asking.questions import Visitor, with_token
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.listing import LISTED_BY
 from actors.protocol.wire import json, jsonrpc

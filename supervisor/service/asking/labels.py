@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.agreement.capabilities import ELICIT
 from actors.protocol.asking.input_required import InputRequest
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode

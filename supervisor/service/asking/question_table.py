@@ -19,8 +19,7 @@ from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.protocol.asking.questions import advance
 from actors.protocol.wire import json, jsonrpc
-from actors.protocol.wire.ids import FIRST_IDS, canonical
-from actors.protocol.wire.jsonrpc import RemoteError
+from actors.protocol.wire.jsonrpc import FIRST_IDS, RemoteError, canonical
 
 MAX_OPEN: Final = 32
 

@@ -11,7 +11,7 @@ import trio
 from actors.errors import CannotAsk, ProtocolViolation
 from actors.kit import Latest, Reply
 from actors.messages import Question
-from actors.protocol.agreement.client_capabilities import ELICIT, mode_of
+from actors.protocol.agreement.capabilities import ELICIT, mode_of
 from actors.protocol.asking.input_required import InputRequest
 from actors.protocol.asking.questions import CANCELLED, Fallback, refusal, timeout_answer
 from actors.protocol.wire import json

@@ -25,7 +25,7 @@ from actors.kit import Address, Latest, Reply, given_reason
 from actors.messages import CallServer, Question, Result
 from actors.protocol.asking import input_required
 from actors.protocol.asking.input_required import METHODS, InputRequest, InputRequired, Retry
-from actors.protocol.asking.visits import requests_in
+from actors.protocol.asking.questions import requests_in
 from actors.protocol.wire.json import NO_RAW
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage

@@ -17,11 +17,10 @@ from actors.errors import CannotAsk, SupervisorError
 from actors.kit import Reply, given_reason
 from actors.messages import Note, Question, Result
 from actors.principal import ClientKey
-from actors.protocol.agreement.client_capabilities import ELICIT, missing_capability, requirement
+from actors.protocol.agreement.capabilities import ELICIT, missing_capability, requirement
 from actors.protocol.asking.forms import is_secret
 from actors.protocol.asking.input_required import InputRequest
-from actors.protocol.asking.questions import MAX_FORM_BYTES, refusal, with_progress_token, with_token
-from actors.protocol.asking.visits import Visitor
+from actors.protocol.asking.questions import MAX_FORM_BYTES, Visitor, refusal, with_progress_token, with_token
 from actors.protocol.exchanges import PROGRESS
 from supervisor.metatools.answers.questions import ToldQuestion
 from supervisor.service.asking.exchange import Exchange

@@ -21,8 +21,8 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import CannotAsk
 from actors.messages import Question
 from actors.principal import ClientKey
-from actors.protocol.agreement.client_capabilities import SAMPLE
-from actors.protocol.asking.samples import sample_params, sampled_text
+from actors.protocol.agreement.capabilities import SAMPLE
+from actors.protocol.asking.questions import sample_params, sampled_text
 from actors.protocol.wire.json import NO_RAW
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.identity.grants import EXECUTE

@@ -15,7 +15,7 @@ import trio
 
 from actors.catalogue.snapshot import Catalogue
 from actors.principal import Principal
-from actors.protocol.tasks.tasks import OF_ONE
+from actors.protocol.tasks import OF_ONE
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.service.asking.exchange import Exchange

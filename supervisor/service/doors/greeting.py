@@ -12,10 +12,10 @@ from typing import Any, Final
 import msgspec
 
 from actors.catalogue.offer import Offer
-from actors.protocol.agreement.event_capability import EVENTS, SKETCHED, events_declared
+from actors.protocol import tasks
+from actors.protocol.agreement.capabilities import EVENTS, SKETCHED, events_declared
 from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
-from actors.protocol.tasks import tasks
-from actors.protocol.tasks.tasks import SINCE as TASKS_SINCE
+from actors.protocol.tasks import SINCE as TASKS_SINCE
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 

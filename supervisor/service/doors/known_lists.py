@@ -14,7 +14,7 @@ import msgspec
 
 from actors.catalogue.offer import Offer
 from actors.errors import InvalidArguments
-from actors.protocol.definitions.fit import Unfit
+from actors.protocol.definitions import Unfit
 from actors.protocol.listing import CAPABILITIES, MEMBERS, Kind, capability_names
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.native_lists import cursor_of

@@ -24,7 +24,7 @@ from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.listing import LISTED_BY
-from actors.protocol.tasks.tasks import OF_ONE
+from actors.protocol.tasks import OF_ONE
 from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside

@@ -1,7 +1,7 @@
 """Tasks at the doors of servers: what clients ask about theirs, in the era of the server that works on it.
 
 (MCP 2025-11-25, basic/utilities/tasks; the extension of 2026-07-28, SEP-2663.) Between the eras no task is shown: see
-`actors/protocol/tasks/driven_task.py`.
+`actors/protocol/task_calls.py`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Entry
 from actors.codes import MISSING_CAPABILITY
 from actors.errors import SupervisorError
-from actors.protocol.tasks import tasks
-from actors.protocol.tasks.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
+from actors.protocol import tasks
+from actors.protocol.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.labels import label_result

@@ -24,7 +24,7 @@ from actors.kit import Address, Latest, Pauses, Reply
 from actors.launch import server_of
 from actors.messages import CallServer, Note, Question
 from actors.principal import LOCAL, ClientKey
-from actors.protocol.agreement.event_capability import STREAM, final_code
+from actors.protocol.agreement.capabilities import STREAM, final_code
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode

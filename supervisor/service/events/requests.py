@@ -14,7 +14,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import MalformedRequest, UnknownMethod
 from actors.kit import Shares, Signal
 from actors.principal import Principal
-from actors.protocol.agreement.event_capability import SHUTDOWN, STREAM
+from actors.protocol.agreement.capabilities import SHUTDOWN, STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc

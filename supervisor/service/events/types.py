@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from actors.principal import LOCAL, Principal
-from actors.protocol.definitions.fit import fit
+from actors.protocol.definitions import fit
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.identity.people import Role

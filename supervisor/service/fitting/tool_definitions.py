@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.protocol import definitions
 from actors.protocol.agreement.versions import LATEST_LEGACY, Era
-from actors.protocol.definitions import fit as definitions
 from actors.protocol.listing import MEMBERS, Kind
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode

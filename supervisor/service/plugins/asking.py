@@ -16,7 +16,7 @@ import trio
 from actors.errors import AnswerFirst, CallTimedOut, CannotAsk, MalformedRequest
 from actors.kit import Latest
 from actors.messages import Question
-from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.agreement.capabilities import ELICIT
 from actors.protocol.asking import input_required
 from actors.protocol.asking.input_required import STATE
 from actors.protocol.asking.questions import timeout_answer

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from actors.kit.decoding import GivesWay
 from actors.protocol.wire import json
-from actors.protocol.wire.scales import weight
+from actors.protocol.wire.outline import weight
 from actors.protocol.wire.weight import MAX_WEIGHT
 from supervisor.metatools.texts import estimate_tokens
 

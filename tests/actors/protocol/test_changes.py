@@ -10,8 +10,7 @@ from actors.protocol import changes
 from actors.protocol.changes import Acknowledgement
 from actors.protocol.facts import ListsChanged, ResourceUpdated
 from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.failure import Cause, Failure
-from actors.protocol.wire.peer import Answered, Malformed, Refused
+from actors.protocol.wire.peer import Answered, Cause, Failure, Malformed, Refused
 
 NOTHING = msgspec.Raw(b"{}")
 LONGEST = "a" * changes.MAX_URI_CHARS

@@ -15,9 +15,8 @@ from actors.protocol.agreement.era import Agreement, Identity, Negotiation, NoAg
 from actors.protocol.agreement.versions import Era
 from actors.protocol.conversation import Conversation
 from actors.protocol.listing import METHODS, Listed, ListLimits, PageArrived, PageSummary
-from actors.protocol.wire.failure import Cause, Failure
 from actors.protocol.wire.framing import Oversized
-from actors.protocol.wire.peer import Answered, Malformed, Refused
+from actors.protocol.wire.peer import Answered, Cause, Failure, Malformed, Refused
 from tests.fakes.clock import Clock
 
 VERSION = "io.modelcontextprotocol/protocolVersion"

@@ -14,9 +14,9 @@ from actors.protocol.asking.questions import (
     MAX_FORM_BYTES,
     MAX_QUESTION_BYTES,
 )
+from actors.protocol.conversation import MAX_OPEN, MAX_OPEN_BYTES, OpenQuestions
 from actors.protocol.exchanges import Exchanges
 from actors.protocol.facts import CallAsked
-from actors.protocol.open_questions import MAX_OPEN, MAX_OPEN_BYTES, OpenQuestions
 from actors.protocol.outbound import Outbound
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.jsonrpc import ErrorObject

@@ -13,8 +13,7 @@ from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE, ServerSubscription
 from actors.protocol.facts import CallLost, ListenEnded, Listening
 from actors.protocol.outbound import Outbound
 from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.peer import Answered, Refused
+from actors.protocol.wire.peer import Answered, Failure, Refused
 
 DONE = msgspec.Raw(b"{}")
 TAKEN_BACK = "notifications/cancelled"

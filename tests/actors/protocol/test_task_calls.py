@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from actors.messages import CallServer
-from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Agreement, Identity, Negotiation, Terms
 from actors.protocol.agreement.versions import Era
 from actors.protocol.conversation import Conversation
@@ -18,10 +18,9 @@ from actors.protocol.exchanges import PROGRESS, Interest
 from actors.protocol.facts import CallAsked, CallLasts, CallLost, CallNoted
 from actors.protocol.listing import ListLimits
 from actors.protocol.task_calls import MAX_OPEN
-from actors.protocol.tasks.tasks import EXTENSION, RELATED
-from actors.protocol.wire.failure import Failure
+from actors.protocol.tasks import EXTENSION, RELATED
 from actors.protocol.wire.jsonrpc import ErrorObject
-from actors.protocol.wire.peer import Answered, Malformed, Refused
+from actors.protocol.wire.peer import Answered, Failure, Malformed, Refused
 from tests.fakes.clock import Clock
 
 CAPABILITIES: dict[Era, Any] = {

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from actors.kit import Reply
 from actors.life.states import State
-from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import RemoteError

@@ -18,7 +18,7 @@ from actors.errors import ServerExited, ServerGaveUp, ServerStarting, Supervisor
 from actors.kit import Reply, Starts
 from actors.life.states import State
 from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
-from actors.protocol.tasks.tasks import UnknownTask
+from actors.protocol.tasks import UnknownTask
 from actors.server.settings import DRAIN_S
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_dialogue import Caller

@@ -15,7 +15,7 @@ from actors.errors import AnswerFirst, CallTimedOut, CannotAsk, ServerExited, To
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.principal import ClientKey, Principal
-from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.asking.questions import Fallback
 from actors.protocol.exchanges import LEFT_S, Interest

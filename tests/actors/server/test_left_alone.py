@@ -17,8 +17,8 @@ from actors.kit.directory import Directory
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import RefreshServer, Result, ServerChanged, WakeServer
-from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import RemoteError
+from actors.protocol.wire.peer import Failure
 from actors.server import ServerSettings
 from actors.server.inbox import Received, ServerMessage
 from supervisor.servers.reach import close_breakers

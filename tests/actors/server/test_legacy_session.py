@@ -16,7 +16,7 @@ from actors.errors import CallTimedOut, ServerExited
 from actors.kit import Reply
 from actors.life.states import State
 from actors.messages import CallServer, ServerListed
-from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.changes import SUBSCRIBE
 from actors.protocol.exchanges import Interest

@@ -15,7 +15,7 @@ from actors.kit import Reply
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import Result, ServerListed
-from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.peer import Failure
 from actors.server import ServerSettings
 from actors.server.calls.queue import MAX_PUT_OFF
 from actors.server.inbox import Received

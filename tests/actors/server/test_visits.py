@@ -12,9 +12,9 @@ from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.principal import LOCAL, ClientKey
-from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
-from actors.protocol.asking.visits import COMPLETE, Visitor
+from actors.protocol.asking.questions import COMPLETE, Visitor
 from actors.protocol.wire.jsonrpc import RemoteError
 from actors.server import ServerSettings
 from tests.actors.server.rig import Rig, running_server

@@ -16,7 +16,7 @@ import trio.testing
 
 from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
 from actors.protocol.wire.framing import TAIL_BYTES, Line, Oversized
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Connection, Incoming, Transport
 from actors.transport.lines import ATOMIC_BYTES
 from actors.transport.side_output import Source

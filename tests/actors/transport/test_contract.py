@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from actors.errors import ServerExited
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Connection, Exit, Incoming, Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport

@@ -18,7 +18,7 @@ from actors.protocol.agreement.era import Identity, Negotiation
 from actors.protocol.conversation import Conversation
 from actors.protocol.listing import ListLimits
 from actors.protocol.wire.framing import LineSplitter, Oversized
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Counters
 from actors.transport.lines import FEW_BYTES, line_of, read_messages, write_lines
 from actors.transport.side_output import Asides

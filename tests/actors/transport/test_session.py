@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.peer import Failure
 from actors.transport.base import Exit, Incoming
 from actors.transport.session import MAX_ARRIVED, TOGETHER_BYTES, Session
 

@@ -14,7 +14,7 @@ from wsproto.utilities import RemoteProtocolError
 from actors.catalogue.criteria import Criteria
 from actors.errors import InvalidArguments, SupervisorError
 from actors.principal import LOCAL
-from actors.protocol.agreement import client_capabilities
+from actors.protocol.agreement import capabilities
 from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import mirrors_in
 from supervisor.config import Settings
@@ -139,13 +139,13 @@ def _params(params: msgspec.Raw) -> None:
         wanted = read_subscription(b"1", params)
         assert json.is_json(wanted.acknowledge(wanted.uris))
     read_params(bytes(params))
-    capabilities = json.at(params, "capabilities")
-    if capabilities:
-        assert json.is_json(client_capabilities.forwardable(capabilities))
+    declared = json.at(params, "capabilities")
+    if declared:
+        assert json.is_json(capabilities.forwardable(declared))
         for method in ("elicitation/create", "sampling/createMessage", "roots/list"):
-            lacks = client_capabilities.missing_capability(capabilities, method, params)
-            assert not lacks or client_capabilities.requirement(lacks)
-    client_capabilities.mode_of(params)
+            lacks = capabilities.missing_capability(declared, method, params)
+            assert not lacks or capabilities.requirement(lacks)
+    capabilities.mode_of(params)
     text = json.text_at(params, "name")
     assert json_bytes(fit_text(text, 20)) <= 20
 

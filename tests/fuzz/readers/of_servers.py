@@ -16,21 +16,19 @@ from actors.catalogue.metadata import describe
 from actors.catalogue.offer import EventType, Tool, decode_offer, encode_offer
 from actors.errors import ProtocolViolation, SupervisorError, TruncatedMessage
 from actors.messages import CallServer
-from actors.protocol import changes
+from actors.protocol import changes, tasks
 from actors.protocol.agreement.era import Agreement, Identity, Negotiation
-from actors.protocol.asking import forms, input_required, questions, visits
+from actors.protocol.asking import forms, input_required, questions
 from actors.protocol.asking.questions import Fallback
 from actors.protocol.conversation import Conversation
 from actors.protocol.facts import CallAsked
 from actors.protocol.listing import METHODS, Listed, ListLimits, PageArrived
-from actors.protocol.tasks import tasks
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.fragment import decode_line, read_fragment, request_id
 from actors.protocol.wire.framing import Line, LineSplitter, Oversized, Pieces, may_be_message, one_line
 from actors.protocol.wire.mirrors import MisplacedMirror, mirrors_in
-from actors.protocol.wire.outline import MalformedJson, Outline, extent
+from actors.protocol.wire.outline import MalformedJson, Outline, extent, weight
 from actors.protocol.wire.repeated_keys import check_keys
-from actors.protocol.wire.scales import weight
 from actors.search.documents.segment import analyse
 from supervisor.metatools.schemas.rendering import complete, growth, inline_references, quiet, slim
 from supervisor.metatools.schemas.signatures import requirements, signature
@@ -195,7 +193,7 @@ def said(data: bytes) -> None:
             assert isinstance(answer, jsonrpc.ErrorObject) or json.is_json(answer)
     token = questions.token_of(raw)
     questions.advance(raw)
-    visits.id_of(raw)
+    questions.id_of(raw)
     if data.strip()[:1] == b"{":
         assert json.is_json(bytes(questions.with_token(raw, token)))
         assert json.is_json(questions.with_progress_token(data, b'"t"'))
@@ -206,7 +204,7 @@ def said(data: bytes) -> None:
     tasks.read_task(raw)
     tasks.related_task(raw)
     with suppress(SupervisorError, jsonrpc.RemoteError):
-        visits.requests_in(jsonrpc.decode_error(raw))
+        questions.requests_in(jsonrpc.decode_error(raw))
 
 
 def lists(data: bytes) -> None:

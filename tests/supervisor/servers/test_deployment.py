@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
+from actors.protocol.agreement.capabilities import NOBODY, OF_CLIENTS
 from actors.transport.http.remote import HttpLimits
 from actors.transport.mask import Mask
 from supervisor.config import ServerConfig, load, parse

@@ -13,7 +13,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.input_required import Retry

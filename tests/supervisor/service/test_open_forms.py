@@ -12,7 +12,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.messages import SleepServer
-from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig

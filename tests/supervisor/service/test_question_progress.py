@@ -10,7 +10,7 @@ import pytest
 
 from actors.kit import Reply
 from actors.messages import Question
-from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.agreement.capabilities import ELICIT
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.asking.rounds import Rounds
 from supervisor.service.client import Client

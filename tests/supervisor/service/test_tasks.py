@@ -16,10 +16,10 @@ from trio.testing import MockClock
 from actors.life.states import State
 from actors.messages import RestartServer, Result
 from actors.principal import LOCAL, Principal
-from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.agreement.versions import Era
-from actors.protocol.tasks.tasks import UnknownTask
+from actors.protocol.tasks import UnknownTask
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig
 from supervisor.service.asking.parking import SealedNames

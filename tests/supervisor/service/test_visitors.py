@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from actors.messages import Caller, Question
-from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.agreement.capabilities import ELICIT
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.asking.rounds import Rounds

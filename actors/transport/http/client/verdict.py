@@ -9,7 +9,7 @@ import ssl
 import httpx2
 from msgspec.structs import replace
 
-from actors.protocol.wire.failure import Cause, Failure
+from actors.protocol.wire.peer import Cause, Failure
 from actors.transport.http.authorization import Denial, NoToken
 from actors.transport.http.client.client import TOO_MANY_INTERIM
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.protocol.agreement.client_capabilities import (
+from actors.protocol.agreement.capabilities import (
     ELICIT,
     LIST_ROOTS,
     MAX_BYTES,

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol.asking.samples import sample_params, sampled_text
+from actors.protocol.asking.questions import sample_params, sampled_text
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.codes import URL_ELICITATION_REQUIRED
-from actors.protocol.asking.visits import (
+from actors.protocol.asking.questions import (
     LASTS_S,
     MAX_ERROR_BYTES,
     MAX_ID_BYTES,

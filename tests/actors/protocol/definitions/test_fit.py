@@ -12,9 +12,7 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from actors.protocol.agreement.versions import Era
-from actors.protocol.definitions.fit import MAX_FAULTS, Unfit, fit
-from actors.protocol.definitions.results import is_ecmascript
-from actors.protocol.definitions.schema import ENTRIES
+from actors.protocol.definitions import ENTRIES, MAX_FAULTS, Unfit, fit, is_ecmascript
 from actors.protocol.listing import METHODS, Kind
 from tests.fakes.misshapen import RIGHT, SCHEMA, misshapen
 
@@ -268,7 +266,7 @@ IN_THREADS = """
 import sys
 import threading
 import msgspec
-from actors.protocol.definitions.fit import ENTRIES, Unfit, fit
+from actors.protocol.definitions import ENTRIES, Unfit, fit
 
 def read(kinds):
     together.wait()

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import Era
 from actors.protocol.facts import CallAsked, CallLasts, CallLost, Fact
-from actors.protocol.tasks.driven_task import MAX_QUESTIONS, MAX_REWRITTEN_BYTES, DrivenTask
-from actors.protocol.tasks.tasks import RELATED
-from actors.protocol.wire.failure import Cause, Failure
+from actors.protocol.task_calls import MAX_QUESTIONS, MAX_REWRITTEN_BYTES, DrivenTask
+from actors.protocol.tasks import RELATED
 from actors.protocol.wire.jsonrpc import ErrorObject
-from actors.protocol.wire.peer import Answered, Malformed, Refused
+from actors.protocol.wire.peer import Answered, Cause, Failure, Malformed, Refused
 
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 ERROR = ErrorObject(-32000, "no")

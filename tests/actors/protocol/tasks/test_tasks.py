@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.protocol import tasks
 from actors.protocol.agreement.versions import Era
-from actors.protocol.tasks import tasks
-from actors.protocol.tasks.tasks import (
+from actors.protocol.tasks import (
     EXTENSION,
     MAX_CREATED_BYTES,
     RELATED,

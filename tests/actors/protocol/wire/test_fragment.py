@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from actors.protocol.wire.fragment import Fragment, decode_line, read_fragment, text_of
 from actors.protocol.wire.framing import HEAD_BYTES, LineSplitter, Oversized
-from actors.protocol.wire.ids import canonical
+from actors.protocol.wire.jsonrpc import canonical
 
 OURS = b"71"
 RESULT, ERROR = Fragment(OURS, result=True), Fragment(OURS, result=False)

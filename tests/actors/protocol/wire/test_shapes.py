@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from actors.protocol.wire.shapes import sentence
+from actors.protocol.wire.json import sentence
 
 
 class Inner(Struct, forbid_unknown_fields=True):

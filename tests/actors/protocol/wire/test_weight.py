@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ProtocolViolation
-from actors.protocol.wire import scales as module
-from actors.protocol.wire.outline import PIECE_BYTES
-from actors.protocol.wire.scales import weight
+from actors.protocol.wire import outline
+from actors.protocol.wire.outline import PIECE_BYTES, weight
 from actors.protocol.wire.weight import MAX_WEIGHT, TooHeavy, examine, limit
 
 values = st.recursive(
@@ -27,7 +26,7 @@ def read_one_by_one(text: bytes) -> int:
     for byte in text:
         if byte == ord('"') and not escaped:
             inside = not inside
-        total += (module._ESCAPE if byte == ord("\\") else 1) if inside else int(module._OUTSIDE[byte])
+        total += (outline._ESCAPE if byte == ord("\\") else 1) if inside else int(outline._OUTSIDE[byte])
         escaped = byte == ord("\\") and not escaped and inside
     return total
 

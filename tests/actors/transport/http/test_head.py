@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.wire.mirrors import Mirror
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.transport.http.head import (
     MAX_MIRRORED_CHARS,
     answers,

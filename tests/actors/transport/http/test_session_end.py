@@ -10,8 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Failure, Outgoing
 from actors.transport.http.client.verdict import expiry
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.remote import HttpLimits

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from actors.protocol.wire.framing import Line
-from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Connection
 from actors.transport.stdio.launch import Launch, ProcessLimits
 

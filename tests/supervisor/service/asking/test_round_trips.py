@@ -21,8 +21,7 @@ from actors.kit import Latest, Reply
 from actors.messages import Caller, CallServer, Note, Question, Result
 from actors.principal import LOCAL, Principal
 from actors.protocol.asking.input_required import Retry
-from actors.protocol.asking.questions import Fallback
-from actors.protocol.asking.visits import MAX_ERROR_BYTES
+from actors.protocol.asking.questions import MAX_ERROR_BYTES, Fallback
 from actors.protocol.exchanges import MESSAGE, PROGRESS
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.search.documents.index import Index

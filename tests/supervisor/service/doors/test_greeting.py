@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import Offer, Tool
+from actors.protocol import tasks
 from actors.protocol.agreement.versions import META_SERVER_INFO, Era
-from actors.protocol.tasks import tasks
 from supervisor.service.doors import greeting, known_lists
 
 

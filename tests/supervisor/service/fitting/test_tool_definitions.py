@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from actors.protocol.definitions.fit import Unfit
-from actors.protocol.definitions.schema import ENTRIES
+from actors.protocol.definitions import ENTRIES, Unfit
 from supervisor.service.fitting.tool_definitions import fit, fit_page, is_projected
 from tests.fakes.json_texts import OBJECTS, VALUES, arrays, members, objects
 
