@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from socket import socket
 
-from actors.transport.stdio.orphans import become_subreaper
+from actors.transport.stdio.containment import become_subreaper
 from supervisor.config import Configuration
 from supervisor.daemon import Daemon
 from supervisor.host.datadir import DataDir

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from actors.protocol.wire.framing import Line
-from actors.transport.mask import Mask
-from actors.transport.redaction import without_secrets
+from actors.transport.redaction import Mask, without_secrets
 
 Source = Literal["stderr", "stdout", "supervisor"]
 """Where a line about a server comes from: its stderr, noise on its stdout, or us."""

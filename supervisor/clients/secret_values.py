@@ -1,8 +1,8 @@
 """Which values of an entry are secrets, and an entry that shows none of them. Pure.
 
 What somebody wrote as a value of the environment or of a header counts as one, whatever it looks like; of addresses the
-user, the password and the values of a query; of arguments what gives itself away (`actors/transport/mask.py`). What
-only refers to a variable is none.
+user, the password and the values of a query; of arguments what gives itself away (`actors/transport/redaction.py`).
+What only refers to a variable is none.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from actors.transport.mask import Mask
-from actors.transport.redaction import HIDDEN, without_secrets
+from actors.transport.redaction import HIDDEN, Mask, without_secrets
 from supervisor.clients.doors import BY_EFFECT, EXECUTE, PROFILE
 from supervisor.config.syntax.expand import has_reference, pieces
 

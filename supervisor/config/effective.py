@@ -18,8 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.command_line import command
-from actors.transport.mask import is_secret
-from actors.transport.redaction import Confidential
+from actors.transport.redaction import Confidential, is_secret
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.syntax.jsonc import KeyPath, show_path
 from supervisor.config.syntax.limits import is_address, launch_faults

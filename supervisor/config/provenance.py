@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from actors.transport.mask import Mask, by_option, is_harmless, is_secret, looks_secret
-from actors.transport.redaction import HIDDEN, without_secrets
+from actors.transport.redaction import HIDDEN, Mask, by_option, is_harmless, is_secret, looks_secret, without_secrets
 from actors.transport.stdio.command import build_environment
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.given import shown_identity

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from actors.transport.mask import is_secret, looks_secret
+from actors.transport.redaction import is_secret, looks_secret
 from actors.transport.stdio.installer import LAUNCHERS
 from supervisor.config.syntax.keys import hint_of, is_comment
 from supervisor.config.syntax.tiers import TieredText, Value

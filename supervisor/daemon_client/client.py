@@ -18,7 +18,7 @@ import msgspec
 from actors.errors import InvalidArguments, SpawnFailed, UnknownDoor
 from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
 from actors.protocol.wire.jsonrpc import encode
-from actors.transport.http.client.tls import context_for
+from actors.transport.http.client.verdict import context_for
 from actors.transport.http.head import METHOD, NAME, VERSION
 from supervisor.daemon_client.requests import (
     NOT_OURS,

@@ -15,8 +15,7 @@ import httpx2
 from actors.errors import SpawnFailed
 from actors.transport.border import Border
 from actors.transport.http.client.client import way_to
-from actors.transport.http.client.tls import context_for
-from actors.transport.http.client.verdict import why
+from actors.transport.http.client.verdict import context_for, why
 from supervisor.config.sections.event_sinks import EventSink
 from supervisor.delivery.queue import Outcome
 from supervisor.delivery.sink import Delivered, EventBatch

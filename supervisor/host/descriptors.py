@@ -15,7 +15,7 @@ import resource
 import sys
 from contextlib import suppress
 
-from actors.transport.stdio.resources.descriptors import free, limit
+from actors.transport.stdio.resources.room import free, limit
 
 OWN = 24
 """For the daemon itself: standard streams, listening sockets, epoll, lock, database, log, and files read in passing."""

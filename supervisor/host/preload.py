@@ -22,7 +22,7 @@ LATE = (
 )
 FOR_REMOTE = (
     "actors.transport.http.transport",
-    "actors.transport.websocket.transport",
+    "actors.transport.websocket",
     "supervisor.oauth.accounts",  # logins, and what they take
     "stringprep",  # names of hosts
     "encodings.utf_8_sig",  # event streams

@@ -19,8 +19,7 @@ from actors.protocol.wire import json
 from actors.transport.border import Border
 from actors.transport.http.client.client import way_to
 from actors.transport.http.client.pieces import whole
-from actors.transport.http.client.tls import context_for
-from actors.transport.http.client.verdict import why
+from actors.transport.http.client.verdict import context_for, why
 from actors.transport.http.remote import server_of
 from supervisor.config.sections.describe import DescribeSettings
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, Message, NoAnswer

@@ -15,10 +15,8 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.kit import is_want, reason_of
-from actors.transport.stdio.command import prepare
-from actors.transport.stdio.contained import Contained
-from actors.transport.stdio.containment import Containment
-from actors.transport.stdio.launch import Launch
+from actors.transport.stdio.command import Launch, prepare
+from actors.transport.stdio.containment import Contained, Containment
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, Message, NoAnswer
 
 END_S: Final = 2.0

@@ -13,7 +13,7 @@ from actors.life.states import State
 from actors.messages import ServerChanged, ServerStatus
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import ServerMessage
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from supervisor.config.effective import RestingServer
 from supervisor.fleet.errors import NodeAway
 from supervisor.metatools.servers.availability import missing_values_error

@@ -30,11 +30,10 @@ from actors.protocol.agreement.era import Terms
 from actors.protocol.wire.jsonrpc import encode
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
-from actors.transport.mask import Mask
-from actors.transport.redaction import Confidential
+from actors.transport.redaction import Confidential, Mask
+from actors.transport.stdio.command import Launch as ProcessLaunch
+from actors.transport.stdio.command import ProcessLimits
 from actors.transport.stdio.installer import installer_of
-from actors.transport.stdio.launch import Launch as ProcessLaunch
-from actors.transport.stdio.launch import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
 from supervisor.config.effective import Effective, RestingServer, effective, missing_for_users, why_not

@@ -54,7 +54,7 @@ def transport_of(containment: Containment, authorizer: Authorizer | None, server
 
         return HttpTransport(remote, server.remote_limits, kind, authorizer)
     if kind == "websocket":
-        from actors.transport.websocket.transport import WebSocketTransport
+        from actors.transport.websocket import WebSocketTransport
 
         return WebSocketTransport(remote, server.remote_limits)
     return ProcessTransport(server.launch, server.limits, containment=containment, name=server.name)

@@ -20,8 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from actors.protocol.asking.forms import is_secret_name
-from actors.transport.mask import says_secret
-from actors.transport.redaction import HIDDEN, without_secrets
+from actors.transport.redaction import HIDDEN, says_secret, without_secrets
 
 MAX_CHARS: Final = 2000
 READ_BYTES: Final = 8192

@@ -21,7 +21,7 @@ import httpx2
 import pytest
 import trio
 
-from actors.transport.stdio.resources.descriptors import SPAWN
+from actors.transport.stdio.resources.room import SPAWN
 from tests.e2e import daemons
 from tests.e2e.daemons import COMMAND, Daemon, DaemonProcess, log_of, running, spawn, stand_in, text, write_config
 from tests.e2e.fork_server import ForkedProcess, fork

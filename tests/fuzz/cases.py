@@ -16,7 +16,7 @@ from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
-from actors.transport.websocket.transport import WebSocketTransport
+from actors.transport.websocket import WebSocketTransport
 from supervisor.config import OAuthConfig
 from supervisor.oauth.issuers.discovery import locate
 from supervisor.oauth.issuers.fetch import Fetcher

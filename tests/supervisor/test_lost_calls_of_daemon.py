@@ -12,11 +12,10 @@ import httpx2
 import pytest
 import trio
 
-from actors.transport.stdio.contained import Contained
-from actors.transport.stdio.containment import ALL, GroupContainment
+from actors.transport.stdio.containment import ALL, Contained, GroupContainment
 from actors.transport.stdio.process import ProcessTransport
 from actors.transport.stdio.resources.allotment import Allotment
-from actors.transport.stdio.sandbox.bubblewrap import Sandbox
+from actors.transport.stdio.sandbox import Sandbox
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.e2e.daemons import stand_in

@@ -15,7 +15,7 @@ from actors.instances.settings import InstanceSettings
 from actors.life.policy import RestartPolicy
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits
-from actors.transport.stdio.launch import Launch, ProcessLimits
+from actors.transport.stdio.command import Launch, ProcessLimits
 from supervisor.config import ServerConfig, Settings
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.metatools.discovery import DiscoverySettings

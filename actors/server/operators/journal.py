@@ -21,8 +21,7 @@ from typing import Literal
 import msgspec
 
 from actors.kit import Latest
-from actors.transport.mask import Mask
-from actors.transport.redaction import HIDDEN, KeyLines, without_secrets
+from actors.transport.redaction import HIDDEN, KeyLines, Mask, without_secrets
 from actors.transport.side_output import Source, visible
 
 Level = Literal["debug", "info", "warning"]

@@ -12,8 +12,7 @@ from typing import Any, Final, Protocol
 import httpx2
 import msgspec
 
-from actors.transport.mask import forms_of
-from actors.transport.redaction import HIDDEN
+from actors.transport.redaction import HIDDEN, forms_of
 
 REFUSALS: Final = (401, 403)
 MIN_HIDDEN_CHARS: Final = 16

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire.peer import Failure, Outgoing
-from actors.transport.http.client.event_reader import StreamEvent
-from actors.transport.http.client.pieces import events, frozen
+from actors.transport.http.client.pieces import StreamEvent, events, frozen
 from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import EVENTS, head_of, media_type
 from actors.transport.http.site import Site

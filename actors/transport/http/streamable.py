@@ -23,8 +23,7 @@ from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire.framing import may_be_message
 from actors.protocol.wire.peer import Failure, Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
-from actors.transport.http.client.event_reader import StreamEvent
-from actors.transport.http.client.pieces import events, frozen, whole
+from actors.transport.http.client.pieces import StreamEvent, events, frozen, whole
 from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import (
     EVENTS,

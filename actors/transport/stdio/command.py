@@ -13,15 +13,18 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 from rapidfuzz import fuzz, process
 
 from actors.errors import SpawnFailed
 from actors.kit import is_want, reason_of
 from actors.kit.paths import NO_FILE, absolute, names_in, objection_to_directory, objection_to_program
 from actors.transport.redaction import without_secrets
-from actors.transport.stdio.launch import Launch
 from actors.transport.stdio.remedies import how_to_install
+from actors.transport.stdio.resources.allotment import Allotment
+from actors.transport.stdio.sandbox import Sandbox
 
+_MIB = 1 << 20
 INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"),
     # Where uv keeps what it downloaded: without it a daemon with its own cache directory downloads everything again.
@@ -32,10 +35,63 @@ INHERITED = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
 """The variables of our own environment that every server sees; nothing secret belongs in them."""
-
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SHEBANG_BYTES = 256
 _NEAREST_SCORE = 70
+_WANTS = {
+    errno.EMFILE: "the daemon has no free file descriptors (EMFILE)",
+    errno.ENFILE: "the system has no free file descriptors (ENFILE)",
+    errno.EAGAIN: "the daemon may not start more processes or threads (EAGAIN)",
+    errno.ENOMEM: "the system has no free memory (ENOMEM)",
+}
+"""Words for what is mostly wanted when a process starts; for all else that `is_want` tells, the system has its own."""
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What to start. `env` is added to the few variables a server inherits; `cwd` is ours if it is empty.
+
+    In a `sandbox` an empty one is a directory of its own.
+    """
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+    sandbox: Sandbox | None = None
+
+    @property
+    def denial(self) -> str:
+        """What its sandbox denies in words, empty for none."""
+        return self.sandbox.denial(self.cwd) if self.sandbox is not None else ""
+
+
+class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of one process; the three steps of a stop add up to at most 5 s by default.
+
+    A process that takes no byte for `write_timeout_s`, although there are some, is lost. What may be taken of the
+    machine is for all processes of the server together, as much as there is for None.
+    """
+
+    max_line_bytes: int = 16 * 1024 * 1024
+    max_lines_per_s: int = 10_000
+    write_timeout_s: float = 10.0
+    stop_eof_s: float = 2.0
+    stop_term_s: float = 2.0
+    reap_s: float = 1.0
+    max_memory_mib: int | None = None
+    max_processes: int | None = None
+    max_open_files: int | None = None
+    max_processors: float | None = None
+
+    def allotment(self, launch: str) -> Allotment:
+        """Return what a launch may take of the machine."""
+        return Allotment(
+            name=launch,
+            memory_bytes=None if self.max_memory_mib is None else self.max_memory_mib * _MIB,
+            processes=self.max_processes,
+            files=self.max_open_files,
+            processors=self.max_processors,
+        )
 
 
 def build_environment(configured: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
@@ -123,15 +179,6 @@ def _resolve(command: str, path: str, cwd: str) -> str:
         shown = without_secrets(command)
         raise _refusal(f"{shown}: {short}", f"{without_secrets(executable)}: {reason}", hint)
     return executable
-
-
-_WANTS = {
-    errno.EMFILE: "the daemon has no free file descriptors (EMFILE)",
-    errno.ENFILE: "the system has no free file descriptors (ENFILE)",
-    errno.EAGAIN: "the daemon may not start more processes or threads (EAGAIN)",
-    errno.ENOMEM: "the system has no free memory (ENOMEM)",
-}
-"""Words for what is mostly wanted when a process starts; for all else that `is_want` tells, the system has its own."""
 
 
 def no_thread(error: RuntimeError) -> SpawnFailed:

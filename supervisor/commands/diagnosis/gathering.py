@@ -22,18 +22,15 @@ import trio
 import supervisor
 from actors.errors import ConfigError, SpawnFailed
 from actors.kit.paths import absolute
-from actors.transport.http.client.proxies import proxy_for
+from actors.transport.http.client.client import proxy_for
 from actors.transport.redaction import without_secrets
-from actors.transport.stdio.command import build_environment, resolve_command
+from actors.transport.stdio.command import ProcessLimits, build_environment, resolve_command
 from actors.transport.stdio.installer import installer_of
-from actors.transport.stdio.launch import ProcessLimits
 from actors.transport.stdio.remedies import provider_of
 from actors.transport.stdio.resources.allotment import Enforcement
-from actors.transport.stdio.resources.descriptors import RUNNING, SPAWN
-from actors.transport.stdio.resources.groups import Groups
-from actors.transport.stdio.resources.memory import look_at_memory
-from actors.transport.stdio.sandbox.bubblewrap import SHELL, Sight, Trouble, arguments, trouble_of
-from actors.transport.stdio.sandbox.places import bwrap_program
+from actors.transport.stdio.resources.groups import Groups, look_at_memory
+from actors.transport.stdio.resources.room import RUNNING, SPAWN
+from actors.transport.stdio.sandbox import SHELL, Sight, Trouble, arguments, bwrap_program, trouble_of
 from supervisor.commands.check import clashes
 from supervisor.commands.diagnosis.disk import data_facts, newest_of
 from supervisor.commands.diagnosis.facts import Facts, MemoryFacts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts

@@ -12,9 +12,8 @@ from actors.catalogue.tool_rules import NO_RULES, EntryRules, ToolRules
 from actors.catalogue.trust import Trust
 from actors.instances.settings import MAX_INSTANCES
 from actors.protocol.asking.questions import Fallback
-from actors.transport.mask import Mask
-from actors.transport.redaction import Confidential
-from actors.transport.stdio.launch import Launch
+from actors.transport.redaction import Confidential, Mask
+from actors.transport.stdio.command import Launch
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
 from supervisor.config.entries.sandbox import SandboxConfig

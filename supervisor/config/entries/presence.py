@@ -13,7 +13,7 @@ from actors.kit.paths import absolute, objection_to_directory
 from actors.transport.redaction import without_secrets
 from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command, resolve_command
 from actors.transport.stdio.remedies import how_to_provide
-from actors.transport.stdio.sandbox.places import bwrap_program
+from actors.transport.stdio.sandbox import bwrap_program
 from supervisor.config.syntax.values import Remark
 
 WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from actors.transport.stdio.sandbox.bubblewrap import Sandbox, objection_to_place
+from actors.transport.stdio.sandbox import Sandbox, objection_to_place
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.units import SandboxKind
 from supervisor.config.syntax.values import Problem, read_members

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from actors.transport.stdio.resources.bounds import MemoryBounds
+from actors.transport.stdio.resources.allotment import MemoryBounds
 from supervisor.config.syntax.units import MIB, Mebibytes
 from supervisor.config.syntax.values import Problem, read_members
 

@@ -12,7 +12,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.installation import InstallationStatus, installation_status
 from actors.launch import is_own, server_of
 from actors.messages import ServerStatus
-from actors.transport.stdio.launch import ProcessLimits
+from actors.transport.stdio.command import ProcessLimits
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.room import Room
 from supervisor.config import ServerConfig

@@ -25,8 +25,7 @@ from actors.transport.border import Border
 from actors.transport.http.client.client import proxy_before, way_to
 from actors.transport.http.client.direct import look_up, send_to
 from actors.transport.http.client.pieces import whole
-from actors.transport.http.client.tls import context_for
-from actors.transport.http.client.verdict import why
+from actors.transport.http.client.verdict import context_for, why
 from actors.transport.http.remote import server_of
 from supervisor.oauth.issuers.targets import check_addresses, check_scheme
 from supervisor.oauth.issuers.trouble import OAuthTrouble, Unreached

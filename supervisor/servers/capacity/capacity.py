@@ -26,10 +26,8 @@ from actors.life.states import State
 from actors.messages import ServerStatus, SleepServer
 from actors.principal import LOCAL
 from actors.server import ServerMessage
-from actors.transport.stdio.resources.allotment import ProcessFigures
-from actors.transport.stdio.resources.bounds import MemoryBounds
-from actors.transport.stdio.resources.descriptors import RUNNING
-from actors.transport.stdio.resources.room import WHAT, Room
+from actors.transport.stdio.resources.allotment import MemoryBounds, ProcessFigures
+from actors.transport.stdio.resources.room import RUNNING, WHAT, Room
 from supervisor.servers.capacity.pressure import Amounts, IdleServer, Pressure, Shortage, choose
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.statuses import Statuses

@@ -8,8 +8,7 @@ from typing import Final
 
 import msgspec
 
-from actors.transport.stdio.resources.allotment import size
-from actors.transport.stdio.resources.bounds import MemoryBounds, MemoryLook
+from actors.transport.stdio.resources.allotment import MemoryBounds, MemoryLook, size
 
 SLACK: Final = 0.25
 """Once it is short, it is so until there is a quarter more than what has to stay free: one more page ends nothing."""

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from actors.launch import is_own
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from supervisor.host.files import PRIVATE, write_atomically
 from supervisor.servers.journals.lines import FileLine, FileName, file_name, hide, parse_file_name, stem_of
 

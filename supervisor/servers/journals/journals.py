@@ -19,7 +19,7 @@ from actors.command_line import command
 from actors.kit import Latest
 from actors.launch import is_own
 from actors.server.operators.journal import Journal, Level
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 
 log = logging.getLogger("servers")  # of interest to people is the server, not the module that tells of it
 

@@ -20,7 +20,7 @@ import trio
 
 from actors.kit import AnyOf, Conditions, Latest, Pauses, is_want, reason_of
 from actors.server.operators.journal import Journal, KeptLine
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals.files import Limits, LogFiles
 from supervisor.servers.journals.journals import Due, Journals

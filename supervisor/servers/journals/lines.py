@@ -10,7 +10,7 @@ import msgspec
 
 from actors.launch import is_own, server_of
 from actors.server.operators.journal import LogLine
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 
 MAX_GREP_CHARACTERS: Final = 200
 CUT: Final = "…"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from actors.kit import Latest
 from actors.principal import Principal
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 

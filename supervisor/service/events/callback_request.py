@@ -16,7 +16,7 @@ from actors.transport.http.addresses import where
 from actors.transport.http.client.client import direct_way
 from actors.transport.http.client.direct import look_up, send_to
 from actors.transport.http.client.pieces import whole
-from actors.transport.http.client.tls import context_for
+from actors.transport.http.client.verdict import context_for
 from actors.transport.http.head import retry_after_s
 from supervisor.service.events.errors import Undelivered
 from supervisor.service.events.limits import CALLBACK_CONNECT_S, CALLBACK_S

@@ -25,7 +25,7 @@ from actors.transport.http.authorization import Authorizer, Denial
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site
 from actors.transport.http.transport import HttpTransport
-from actors.transport.websocket.transport import WebSocketTransport
+from actors.transport.websocket import WebSocketTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request

@@ -9,7 +9,7 @@ import trio
 
 from actors.errors import ServerGaveUp
 from actors.life.policy import RestartPolicy
-from actors.transport.stdio.launch import Launch
+from actors.transport.stdio.command import Launch
 from actors.transport.stdio.process import ProcessTransport
 from tests.actors.server.rig import running_server
 

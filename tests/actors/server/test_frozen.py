@@ -21,7 +21,7 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.server import ServerSettings, liveness, traffic
 from actors.transport.stdio import work
-from actors.transport.stdio.launch import Launch
+from actors.transport.stdio.command import Launch
 from actors.transport.stdio.process import ProcessTransport
 from tests.actors.server.rig import Rig, running_server
 

@@ -20,9 +20,9 @@ from actors.server import ServerSettings, incarnation
 from actors.transport.base import Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
-from actors.transport.stdio.launch import Launch
+from actors.transport.stdio.command import Launch
 from actors.transport.stdio.process import ProcessTransport
-from actors.transport.websocket.transport import WebSocketTransport
+from actors.transport.websocket import WebSocketTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.lines import line
 from tests.fakes.mcp_server import FakeServer

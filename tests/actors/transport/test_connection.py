@@ -20,7 +20,7 @@ from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Connection, Incoming, Transport
 from actors.transport.lines import ATOMIC_BYTES
 from actors.transport.side_output import Source
-from actors.transport.stdio.launch import Launch, ProcessLimits
+from actors.transport.stdio.command import Launch, ProcessLimits
 from actors.transport.stdio.process import ProcessTransport
 from tests.actors.transport.stdio.children import send, whole
 from tests.fakes.memory import MemoryPeer, MemoryTransport

@@ -20,9 +20,9 @@ from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Connection, Exit, Incoming, Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
-from actors.transport.stdio.launch import Launch, ProcessLimits
+from actors.transport.stdio.command import Launch, ProcessLimits
 from actors.transport.stdio.process import ProcessTransport
-from actors.transport.websocket.transport import WebSocketTransport
+from actors.transport.websocket import WebSocketTransport
 from tests.fakes.lines import Lines, line
 from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.remote_server import RemoteServer

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.transport.mask import MIN_CHARACTERS, Mask
+from actors.transport.redaction import MIN_CHARACTERS, Mask
 
 SECRET = 's3cr3t/+"key" ü'
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from actors.transport.side_output import FIRST_BYTES, FLOOD, GAP, KEPT_BYTES, MAX_LINES, Asides, Tail
 
 

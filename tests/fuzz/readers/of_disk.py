@@ -15,14 +15,12 @@ from actors.catalogue.lists.validation import read_again
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.catalogue.trust import Pins
 from actors.protocol.wire import json
-from actors.transport.mask import Mask
-from actors.transport.redaction import KeyLines, without_secrets
+from actors.transport.redaction import KeyLines, Mask, without_secrets
 from actors.transport.side_output import Asides, Tail, visible
 from actors.transport.stdio.causes import cause_of
-from actors.transport.stdio.npm_log import failure, failure_in
+from actors.transport.stdio.installer import failure, failure_in
 from actors.transport.stdio.resources.figures import read_trees
-from actors.transport.stdio.resources.groups import was_out_of_memory
-from actors.transport.stdio.resources.memory import look_at_memory, own_group
+from actors.transport.stdio.resources.groups import look_at_memory, own_group, was_out_of_memory
 from supervisor.host.systemd import Systemd
 from supervisor.servers.journals.files import LogFiles, ReadLimit
 from supervisor.servers.journals.lines import file_name, parse_file_name

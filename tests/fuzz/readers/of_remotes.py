@@ -17,7 +17,7 @@ from trio.testing import MockClock
 
 from actors.transport.http.remote import Remote
 from actors.transport.http.transport import HttpTransport
-from actors.transport.websocket.transport import WebSocketTransport
+from actors.transport.websocket import WebSocketTransport
 from supervisor.bridge.relay import OtherDaemon, Relay
 from tests.fuzz import cases
 from tests.fuzz.cases import DEADLINE_S, HOST, LEGACY, LIMITS, MODERN

@@ -18,10 +18,8 @@ from actors.kit.directory import Directory
 from actors.life.states import State
 from actors.messages import ServerStatus, SleepServer
 from actors.server import ServerMessage
-from actors.transport.stdio.resources.allotment import Allotment, ProcessFigures
-from actors.transport.stdio.resources.bounds import MemoryLook
-from actors.transport.stdio.resources.descriptors import RUNNING, SPAWN
-from actors.transport.stdio.resources.room import UNKNOWN_BYTES, WHAT, Room, Running
+from actors.transport.stdio.resources.allotment import Allotment, MemoryLook, ProcessFigures
+from actors.transport.stdio.resources.room import RUNNING, SPAWN, UNKNOWN_BYTES, WHAT, Room, Running
 from supervisor.config import ServerConfig, Settings
 from supervisor.config.sections.memory import MemorySettings
 from supervisor.servers.capacity.capacity import MEASURE_S, MEMORY, MEMORY_LOOK_S, Capacity

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from actors.protocol.agreement.capabilities import NOBODY, OF_CLIENTS
 from actors.transport.http.remote import HttpLimits
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from supervisor.config import ServerConfig, load, parse
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.reloading.difference import Difference, diff, in_force

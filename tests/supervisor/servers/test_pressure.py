@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.transport.stdio.resources.bounds import MemoryBounds, MemoryLook
+from actors.transport.stdio.resources.allotment import MemoryBounds, MemoryLook
 from supervisor.servers.capacity.pressure import Amounts, IdleServer, Pressure, choose
 
 GIB = 1 << 30

@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from actors.transport.stdio.resources.bounds import MemoryBounds, MemoryLook
-from actors.transport.stdio.resources.claims import Claim, Claims
+from actors.transport.stdio.resources.allotment import MemoryBounds, MemoryLook
+from actors.transport.stdio.resources.room import Claim, Claims
 from supervisor.servers.capacity.pressure import Amounts, IdleServer, choose
 
 MACHINE = 1000

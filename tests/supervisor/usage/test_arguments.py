@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.principal import LOCAL
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from supervisor.usage.arguments import (
     MAX_CHARS,
     MAX_ITEMS,

@@ -13,7 +13,7 @@ from actors.kit.reporter import Reporter
 from actors.launch import launch_name
 from actors.server.operators.journal import MAX_LINES, MAX_LINES_AT_ONCE, MAX_MASKS, MAX_NOTES, Journal, Level
 from actors.server.operators.record import Record
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 
 SECRET = "s3cr3t-canary-value"
 

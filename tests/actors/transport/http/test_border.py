@@ -14,7 +14,7 @@ from actors.life.policy import RestartPolicy
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
 from actors.transport.http import head, site, sse, streamable
-from actors.transport.http.client import event_reader, pieces
+from actors.transport.http.client import pieces
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server
@@ -150,7 +150,7 @@ READING: list[tuple[object, str]] = [
     (site.Site, "_follow"),
     (site.Site, "within"),
     (pieces._Pieces, "_take"),
-    (event_reader.EventReader, "feed"),
+    (pieces.EventReader, "feed"),
 ]
 
 

@@ -12,9 +12,9 @@ from trio.testing import MockClock
 
 from actors.protocol.wire.peer import Failure, Outgoing
 from actors.transport.http.client.verdict import expiry
-from actors.transport.http.connection import HttpConnection
 from actors.transport.http.remote import HttpLimits
 from actors.transport.http.site import Site
+from actors.transport.http.transport import HttpConnection
 from actors.transport.session import MAX_ARRIVED
 from tests.fakes.late_clock import lasting
 

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 import trio
 
-from actors.transport.http.client.tls import context_for
+from actors.transport.http.client.verdict import context_for
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site
 from actors.transport.http.transport import HttpTransport

@@ -14,7 +14,7 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit.nursery import background
 from actors.life.policy import RestartPolicy
-from actors.transport.http.client.tls import trusted_certificates
+from actors.transport.http.client.verdict import trusted_certificates
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server

@@ -17,7 +17,7 @@ import trio
 from actors.protocol.wire.framing import Line
 from actors.protocol.wire.peer import Outgoing
 from actors.transport.base import Connection
-from actors.transport.stdio.launch import Launch, ProcessLimits
+from actors.transport.stdio.command import Launch, ProcessLimits
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = str(Path(__file__).with_name("badly_behaved.py"))

@@ -10,7 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.transport.stdio.npm_log import failure, failure_in, install_failure, logs_of
+from actors.transport.stdio.installer import failure, failure_in, install_failure, logs_of
 
 HEAD = """\
 0 verbose cli /usr/bin/node /usr/lib/npm-cli.js

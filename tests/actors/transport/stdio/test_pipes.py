@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit.fairness.share import LinePace
-from actors.transport.stdio.pipes import ServerOutput
+from actors.transport.stdio.process import ServerOutput
 
 LINES = b"x\n" * 1000
 

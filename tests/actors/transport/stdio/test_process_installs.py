@@ -14,8 +14,8 @@ import trio
 from actors.life.states import State
 from actors.server import ServerSettings
 from actors.transport.base import Work
+from actors.transport.stdio.command import Launch, ProcessLimits
 from actors.transport.stdio.installer import installer_of
-from actors.transport.stdio.launch import Launch, ProcessLimits
 from actors.transport.stdio.process import ProcessTransport
 from actors.transport.stdio.work import work_of
 from tests.actors.server.rig import Rig, running_server

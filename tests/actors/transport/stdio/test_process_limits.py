@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from actors.transport.stdio.contained import OUT_OF_MEMORY
-from actors.transport.stdio.containment import ShimContainment
-from actors.transport.stdio.launch import Launch, ProcessLimits
+from actors.transport.stdio.command import Launch, ProcessLimits
+from actors.transport.stdio.containment import OUT_OF_MEMORY, ShimContainment
 from actors.transport.stdio.process import ProcessTransport
 from actors.transport.stdio.resources.allotment import Allotment
 from actors.transport.stdio.resources.groups import Groups

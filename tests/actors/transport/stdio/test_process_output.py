@@ -12,7 +12,7 @@ import trio.testing
 from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
 from actors.transport.base import Incoming
 from actors.transport.side_output import KEPT_BYTES
-from actors.transport.stdio.launch import ProcessLimits
+from actors.transport.stdio.command import ProcessLimits
 from actors.transport.stdio.process import ProcessTransport
 from tests.actors.transport.stdio.children import (
     PATIENCE_S,

@@ -15,9 +15,8 @@ import pytest
 import trio
 
 from actors.errors import SpawnFailed
-from actors.transport.stdio.command import INHERITED
+from actors.transport.stdio.command import INHERITED, Launch
 from actors.transport.stdio.containment import Containment, GroupContainment, ShimContainment
-from actors.transport.stdio.launch import Launch
 from actors.transport.stdio.process import ProcessTransport
 from actors.transport.stdio.resources import room as module
 from tests.actors.transport.stdio.children import (

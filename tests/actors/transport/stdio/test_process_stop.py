@@ -15,8 +15,8 @@ import pytest
 import trio
 
 from actors.transport.base import Incoming
+from actors.transport.stdio.command import Launch, ProcessLimits
 from actors.transport.stdio.containment import Containment, GroupContainment, ShimContainment
-from actors.transport.stdio.launch import Launch, ProcessLimits
 from actors.transport.stdio.process import ProcessConnection, ProcessTransport
 from tests.actors.transport.stdio.children import (
     HASTY,
@@ -268,7 +268,7 @@ DRIVER = """
 import os, signal, sys
 import trio
 sys.path.insert(0, sys.argv[1])
-from actors.transport.stdio.orphans import become_subreaper
+from actors.transport.stdio.containment import become_subreaper
 from actors.transport.stdio.process import ProcessTransport
 from tests.actors.transport.stdio.children import launch, parent_of
 
@@ -374,7 +374,7 @@ from pathlib import Path
 import trio
 sys.path.insert(0, sys.argv[1])
 from actors.transport.stdio.containment import ShimContainment
-from actors.transport.stdio.orphans import become_subreaper
+from actors.transport.stdio.containment import become_subreaper
 
 async def main():
     assert become_subreaper()

@@ -15,11 +15,9 @@ from wsproto.events import Event, Pong
 from actors.errors import ServerExited, SupervisorError
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
-from actors.transport import session
+from actors.transport import session, websocket
 from actors.transport.http.remote import HttpLimits, Remote
-from actors.transport.websocket import connection
-from actors.transport.websocket.connection import Meter
-from actors.transport.websocket.transport import WebSocketTransport
+from actors.transport.websocket import Meter, WebSocketTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer, Probe, tool
 from tests.fakes.socket_server import SocketServer
@@ -144,8 +142,8 @@ async def _never(event: object) -> None:
 
 @pytest.mark.case("H23")
 async def test_a_server_that_answers_no_ping_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "PING_S", 0.05)
-    monkeypatch.setattr(connection, "PONG_S", 0.05)
+    monkeypatch.setattr(websocket, "PING_S", 0.05)
+    monkeypatch.setattr(websocket, "PONG_S", 0.05)
     fake = FakeServer(tools=[tool("hang")])
     server = SocketServer(fake.serve)
     async with before(server) as rig:
@@ -162,8 +160,8 @@ def stand_still(seconds: float) -> None:
 async def test_a_server_that_answered_a_ping_while_the_daemon_stood_still_is_not_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "PING_S", 0.5)
-    monkeypatch.setattr(connection, "PONG_S", 4.0)
+    monkeypatch.setattr(websocket, "PING_S", 0.5)
+    monkeypatch.setattr(websocket, "PONG_S", 4.0)
     server = SocketServer(FakeServer().serve)
     async with before(server) as rig:
         await rig.wake()
@@ -173,7 +171,7 @@ async def test_a_server_that_answered_a_ping_while_the_daemon_stood_still_is_not
         async def answer_in_a_standstill(event: Event) -> None:
             if isinstance(event, Pong) and not answered.is_set():
                 answered.set()
-                stand_still(connection.PONG_S + 0.5)
+                stand_still(websocket.PONG_S + 0.5)
             await send(event)
 
         monkeypatch.setattr(socket, "_send", answer_in_a_standstill)
@@ -274,7 +272,7 @@ async def test_bytes_that_never_become_a_message_end_the_connection() -> None:
 
 async def test_a_large_message_arrives_whole() -> None:
     fake = FakeServer()
-    text = "\u00e9" * (connection.FRAME_CHARS + 7)
+    text = "\u00e9" * (websocket.FRAME_CHARS + 7)
     async with before(SocketServer(fake.serve, largest=20 * len(text)), limits=HttpLimits()) as rig:
         assert await rig.call("echo", pad=text) == {"pad": text}
 
@@ -312,7 +310,7 @@ async def test_whatever_reading_raises_ends_its_connection_and_not_its_actor(
     async with before(server) as rig:
         assert await rig.call("echo", n=1) == {"n": 1}
         with monkeypatch.context() as patch:
-            patch.setattr(connection.SocketConnection, place, raising)
+            patch.setattr(websocket.SocketConnection, place, raising)
             if place == "_cause":
                 await server.sockets[0].aclose(1001)
             with suppress(SupervisorError):  # it may be gone already, and there again

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.transport.stdio.sandbox.bubblewrap import Sandbox
+from actors.transport.stdio.sandbox import Sandbox
 from supervisor.config import Configuration, load, parse
 from supervisor.config.entries.sandbox import SandboxConfig
 
@@ -83,7 +83,7 @@ def test_a_disabled_entry_is_not_expanded() -> None:
 
 
 def test_what_is_missing_for_it_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.transport.stdio.sandbox.places.SEARCHED", "/nowhere")
+    monkeypatch.setattr("actors.transport.stdio.sandbox.SEARCHED", "/nowhere")
     sandbox = {"kind": BUBBLEWRAP, "read": ["gone", "."], "write": []}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"s": {"command": "/bin/true", "sandbox": sandbox}}}))
     notes = load(tmp_path / "mcp.json", ENVIRON).notes

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from actors.errors import ConfigError
-from actors.transport.stdio.resources.bounds import MemoryBounds
+from actors.transport.stdio.resources.allotment import MemoryBounds
 from supervisor.config.load import Configuration, parse
 from supervisor.config.provenance import EffectiveValue, explain_daemon
 from supervisor.config.syntax.origins import DEFAULT

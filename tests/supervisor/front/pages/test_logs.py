@@ -14,7 +14,7 @@ import trio_websocket
 
 from actors.life.states import State
 from actors.server.operators.journal import Journal
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from supervisor.front.pages.api import View
 from supervisor.front.pages.logs import add_log_routes
 from supervisor.front.pages.sockets import PageSockets

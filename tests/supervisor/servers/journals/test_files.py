@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.launch import launch_name
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from supervisor.servers.journals.files import Limits, LogFiles, ReadLimit
 from supervisor.servers.journals.lines import FileLine, Wanted, file_name, hide, parse_file_name, stem_of
 

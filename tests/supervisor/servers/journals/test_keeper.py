@@ -16,7 +16,7 @@ import trio.testing
 from actors.kit import Conditions, Latest
 from actors.launch import launch_name
 from actors.server.operators.journal import Journal
-from actors.transport.mask import Mask
+from actors.transport.redaction import Mask
 from supervisor.config import Settings
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.servers.deployment import Deployment

@@ -11,8 +11,7 @@ import httpx2
 import pytest
 
 from actors.kit.fairness.share import LoopShare
-from actors.transport.http.client.event_reader import EventReader, StreamEvent
-from actors.transport.http.client.pieces import events
+from actors.transport.http.client.pieces import EventReader, StreamEvent, events
 
 
 def event(data: str = "", *, event: str = "message", id_: str = "", retry: int | None = None) -> StreamEvent:

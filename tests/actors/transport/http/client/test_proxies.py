@@ -10,7 +10,7 @@ from httpx2._utils import URLPattern, get_environment_proxies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.transport.http.client.proxies import proxy_for
+from actors.transport.http.client.client import proxy_for
 
 HOSTS = ["a.example", "b.a.example", "ba.example", "10.1.2.3", "[2001:db8::1]", "example"]
 URLS = [f"{scheme}://{host}{port}/x" for scheme in ("http", "https") for host in HOSTS for port in ("", ":8080")]

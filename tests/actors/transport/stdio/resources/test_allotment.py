@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.transport.stdio.launch import ProcessLimits
-from actors.transport.stdio.resources.allotment import Allotment, ProcessFigures, size
-from actors.transport.stdio.resources.bounds import MOST_RESERVE, MemoryBounds
+from actors.transport.stdio.command import ProcessLimits
+from actors.transport.stdio.resources.allotment import MOST_RESERVE, Allotment, MemoryBounds, ProcessFigures, size
 
 GIB = 1 << 30
 AMOUNTS = st.integers(0, 64 * GIB)

@@ -14,8 +14,7 @@ import trio
 from actors.errors import SpawnFailed
 from actors.kit import Conditions
 from actors.transport.stdio.containment import ShimContainment
-from actors.transport.stdio.resources.descriptors import SPAWN, free
-from actors.transport.stdio.resources.room import WHAT, Room
+from actors.transport.stdio.resources.room import SPAWN, WHAT, Room, free
 from tests.actors.transport.stdio.children import descriptors
 
 pytestmark = pytest.mark.process

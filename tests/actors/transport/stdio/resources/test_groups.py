@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.transport.stdio.launch import ProcessLimits
+from actors.transport.stdio.command import ProcessLimits
 from actors.transport.stdio.resources.allotment import Allotment
 from actors.transport.stdio.resources.groups import Groups, is_delegated, settings_of, was_out_of_memory
 

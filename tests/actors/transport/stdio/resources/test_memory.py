@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from actors.transport.stdio.resources.bounds import MemoryLook
-from actors.transport.stdio.resources.memory import look_at_memory, own_group
+from actors.transport.stdio.resources.allotment import MemoryLook
+from actors.transport.stdio.resources.groups import look_at_memory, own_group
 
 MIB = 1 << 20
 MEMINFO = "MemTotal:       1024000 kB\nMemFree:  1 kB\nMemAvailable:     512000 kB\nHugePages_Total:       0\n"

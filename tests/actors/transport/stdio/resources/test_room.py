@@ -11,10 +11,8 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from actors.errors import SpawnFailed
-from actors.transport.stdio.resources.allotment import Allotment, ProcessFigures
-from actors.transport.stdio.resources.bounds import MemoryBounds, MemoryLook
-from actors.transport.stdio.resources.claims import GROWTH_S
-from actors.transport.stdio.resources.room import ROOM_S, UNKNOWN_BYTES, WHAT, Room, Running
+from actors.transport.stdio.resources.allotment import Allotment, MemoryBounds, MemoryLook, ProcessFigures
+from actors.transport.stdio.resources.room import GROWTH_S, ROOM_S, UNKNOWN_BYTES, WHAT, Room, Running
 
 MIB = 1 << 20
 

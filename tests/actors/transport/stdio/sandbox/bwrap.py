@@ -12,11 +12,11 @@ import pytest
 
 from actors.errors import SpawnFailed
 from actors.kit.paths import is_file
-from actors.transport.stdio.sandbox import places
-from actors.transport.stdio.sandbox.bubblewrap import SHELL, Sight, arguments, trouble_of
+from actors.transport.stdio import sandbox
+from actors.transport.stdio.sandbox import SHELL, Sight, arguments, trouble_of
 
 ROOT = Path(__file__).parents[5]
-SEARCHED = f"{places.SEARCHED}:{ROOT}/.cache/bubblewrap/usr/bin"
+SEARCHED = f"{sandbox.SEARCHED}:{ROOT}/.cache/bubblewrap/usr/bin"
 """Where the machine has it, or `.ci/clients.sh` has put Debian's."""
 
 
@@ -24,9 +24,9 @@ SEARCHED = f"{places.SEARCHED}:{ROOT}/.cache/bubblewrap/usr/bin"
 def why_not() -> str:
     """Why no sandbox can be made here, empty if it can."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places, "SEARCHED", SEARCHED)
+        patch.setattr(sandbox, "SEARCHED", SEARCHED)
         try:
-            program = places.bwrap_program()
+            program = sandbox.bwrap_program()
         except SpawnFailed as error:
             return error.message
     made = subprocess.run([program, *arguments(Sight()), "--", SHELL, "-c", "true"], capture_output=True, check=False)
@@ -36,7 +36,7 @@ def why_not() -> str:
 needs_bwrap = pytest.mark.skipif(bool(why_not()), reason=f"no sandbox can be made here: {why_not()}")
 
 needs_bwrap_here = pytest.mark.skipif(
-    bool(why_not()) or not any(is_file(f"{place}/bwrap") for place in places.SEARCHED.split(":")),
+    bool(why_not()) or not any(is_file(f"{place}/bwrap") for place in sandbox.SEARCHED.split(":")),
     reason="no sandbox can be made here by a bwrap that is installed",
 )
 """For a daemon of its own, which does not know of Debian's in `.cache`."""
@@ -45,7 +45,7 @@ needs_bwrap_here = pytest.mark.skipif(
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home directory with a secret, a configuration, and directories to work in."""
-    monkeypatch.setattr(places, "SEARCHED", SEARCHED)
+    monkeypatch.setattr(sandbox, "SEARCHED", SEARCHED)
     with tempfile.TemporaryDirectory(prefix="home of ", dir="/var/tmp") as directory:
         root = Path(directory).resolve()
         for name in (".ssh", "data", "project", "notes", "other"):

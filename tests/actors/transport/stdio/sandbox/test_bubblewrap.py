@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.transport.stdio.sandbox.bubblewrap import (
+from actors.transport.stdio.sandbox import (
     PRIVATE_TMP,
     SYSTEM,
     Bound,

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from actors.errors import SpawnFailed
-from actors.transport.stdio.sandbox import places
-from actors.transport.stdio.sandbox.bubblewrap import Bound, Sandbox
-from actors.transport.stdio.sandbox.places import bwrap_program, sight_of
+from actors.transport.stdio import sandbox
+from actors.transport.stdio.sandbox import Bound, Sandbox, bwrap_program, sight_of
 from tests.actors.transport.stdio.sandbox.bwrap import home
 
 __all__ = ["home"]
@@ -107,7 +106,7 @@ def test_what_cannot_be_listed(home: Path, listed: str, why: str) -> None:
 
 
 def test_without_bwrap_a_start_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "SEARCHED", "/nowhere:/nor/here")
+    monkeypatch.setattr(sandbox, "SEARCHED", "/nowhere:/nor/here")
     with pytest.raises(SpawnFailed, match="bwrap is not installed") as caught:
         bwrap_program()
     assert caught.value.permanent

@@ -18,13 +18,12 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.kit.paths import is_file
-from actors.transport.stdio.command import INHERITED
+from actors.transport.stdio import sandbox
+from actors.transport.stdio.command import INHERITED, Launch
 from actors.transport.stdio.containment import GroupContainment, ShimContainment
-from actors.transport.stdio.launch import Launch
 from actors.transport.stdio.process import ProcessConnection, ProcessTransport
 from actors.transport.stdio.resources.figures import read_trees
-from actors.transport.stdio.sandbox import places
-from actors.transport.stdio.sandbox.bubblewrap import Sandbox
+from actors.transport.stdio.sandbox import Sandbox
 from tests.actors.transport.stdio.children import (
     HASTY,
     PATIENCE_S,
@@ -212,7 +211,7 @@ async def test_where_bwrap_may_not_work_nothing_is_started(
     fake = home / "other" / "bwrap"
     fake.write_text(f"#!/bin/sh\necho 'bwrap: {said}' >&2\nexit 1\n")
     fake.chmod(0o755)
-    monkeypatch.setattr(places, "SEARCHED", str(fake.parent))
+    monkeypatch.setattr(sandbox, "SEARCHED", str(fake.parent))
     error = await refusal(home)
     assert error.message == f"its sandbox could not be made: {said}"
     assert (error.permanent, error.scarce) == (permanent, scarce)
@@ -221,7 +220,7 @@ async def test_where_bwrap_may_not_work_nothing_is_started(
 
 @pytest.mark.case("X14")
 async def test_without_bwrap_nothing_is_started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "SEARCHED", "/nowhere")
+    monkeypatch.setattr(sandbox, "SEARCHED", "/nowhere")
     error = await refusal(home)
     assert error.permanent
     assert "install bubblewrap" in error.hint

@@ -1,1 +1,0 @@
-"""Servers that are reached by WebSocket: one message of MCP is one text message."""
