@@ -21,9 +21,9 @@ from pathlib import Path
 import msgspec
 
 from actors.catalogue.snapshot import Catalogue
-from actors.search.documents.index import Index
-from actors.search.language.text import squash
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.search import find
+from actors.search.text import squash
 from benchmarks.honest import honest
 from benchmarks.poison import FAMILIES, in_words, poisoned, text_of
 from benchmarks.search import Tool, ToolPath, answering, build

@@ -8,7 +8,7 @@ times as much as to offer what does not serve.
 
 Printed are the shares of served queries refused and of unserved ones recognised - each judged by a curve that was
 fitted without the queries of its server (or, where it has none, without a fifth of them) - the share of first hits that
-are right by distance, and the weights for `actors/search/ranking/certainty.py`, which were fitted to all.
+are right by distance, and the weights for `actors/search/certainty.py`, which were fitted to all.
 `--rerank neural` fits the curve for the case that meanings are compared, too; `--phrases` fits it to tools with the
 sentences of the phrase book beside the same ones without.
 """
@@ -26,10 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from actors.catalogue.documents import no_phrases
-from actors.search.documents.index import Index
-from actors.search.ranking.certainty import MEANINGS, NO_NEARNESS, WORDS, Nearness
-from actors.search.ranking.fusion import query_vector
-from actors.search.ranking.rank import score
+from actors.search.certainty import MEANINGS, NO_NEARNESS, WORDS, Nearness
+from actors.search.index import Index
+from actors.search.scoring import score
+from actors.search.search import query_vector
 from benchmarks import meanings
 from benchmarks.search import Query, Tool, build
 from supervisor.metatools.servers.unavailable import FITS

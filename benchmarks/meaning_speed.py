@@ -15,9 +15,9 @@ import numpy as np
 import trio
 
 from actors.registry.indexing import BATCH
-from actors.search.documents.embedding import Embedder, Levels, text_of
-from actors.search.documents.index import Index
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.meanings import Embedder, Levels, text_of
+from actors.search.search import find
 from actors.search.words.tables import WORLD
 from benchmarks.meanings import load_embedder, memory_mb
 from benchmarks.stall import Ticker

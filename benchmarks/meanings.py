@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from actors.search.documents.embedding import Embedder, Levels, digest_of, levels, text_of
-from actors.search.documents.index import Index
+from actors.search.index import Index
+from actors.search.meanings import Embedder, Levels, digest_of, levels, text_of
 from actors.search.words.tables import WORLD
 from benchmarks import peers
 from supervisor import neural

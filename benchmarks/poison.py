@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
-from actors.search.language.text import words
+from actors.search.text import words
 from benchmarks.search import Tool
 
 Attack = Callable[[random.Random, Sequence[Tool]], list[Tool]]

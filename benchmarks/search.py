@@ -32,9 +32,9 @@ from actors.catalogue.documents import Phrases, Said, documents, no_phrases
 from actors.catalogue.lists import validation
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire.jsonrpc import encode
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.ranking.ties import Prefer
+from actors.search.index import Index
+from actors.search.page import Prefer
+from actors.search.segment import analyse
 from benchmarks import meanings
 from benchmarks.discovery import discover_at_once
 from supervisor.metatools.arguments import tools

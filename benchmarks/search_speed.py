@@ -24,10 +24,10 @@ from rapidfuzz import fuzz, process
 from actors.catalogue.documents import parameters_of
 from actors.catalogue.lists import validation
 from actors.search.document import Document
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.language.text import stem, words
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.search import find
+from actors.search.segment import analyse
+from actors.search.text import stem, words
 from benchmarks import meaning_speed, meanings, peers, stall
 from benchmarks.adversaries import HOSTILE
 from benchmarks.honest import honest

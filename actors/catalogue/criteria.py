@@ -23,7 +23,7 @@ from actors.catalogue.metadata import SAFETY, Metadata, Safety, describe_all
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.search.language.text import squash, words
+from actors.search.text import squash, words
 
 SortBy = Literal["name", "calls", "success_rate", "avg_time", "tokens"]
 Text = Annotated[str, msgspec.Meta(max_length=200)]

@@ -42,7 +42,7 @@ from actors.catalogue.names.lookalikes import Double
 from actors.catalogue.offer import Tool
 from actors.protocol.definitions import Unfit, fit
 from actors.protocol.wire import json
-from actors.search.language.text import words
+from actors.search.text import words
 
 Safety = Literal["safe", "moderate", "dangerous"]
 

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from actors.catalogue.diff import Revisions
 from actors.catalogue.offer import LISTS, Offer, Tool
 from actors.catalogue.snapshot import KINDS, Catalogue, Entry, compare_entries
-from actors.search.documents.index import Index
-from actors.search.documents.segment import Segment
+from actors.search.index import Index
+from actors.search.segment import Segment
 
 Launches = Mapping[str, str]
 """The servers that are started for some people otherwise than for all, each with its launch; empty if it cannot be."""

@@ -26,9 +26,9 @@ from actors.kit.decoding import free_in_turns
 from actors.launch import is_own
 from actors.principal import Principal
 from actors.search.document import TOOLS
-from actors.search.documents.index import Index
-from actors.search.documents.postings import Bools
-from actors.search.documents.segment import Segment, analyse
+from actors.search.index import Index
+from actors.search.postings import Bools
+from actors.search.segment import Segment, analyse
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -34,7 +34,7 @@ from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from actors.registry.reviews import NO_REVIEWER, LaunchesReviewed, OfferReviewed, ReviewAgain, Reviewer, Reviews
 from actors.registry.sharing import Variants, with_newest_counts
 from actors.registry_inbox import AwaitShown, LaunchesRecalled, NamesChanged, PhrasesChanged, RulesChanged
-from actors.search.documents.index import Index
+from actors.search.index import Index
 
 SAVE_AGAIN_S: Final = 3600.0
 """By how much the time of the last reading may be wrong in the store."""

@@ -21,10 +21,10 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries, segment_of
 from actors.kit import Conditions, Latest, Reply, is_want, persist
 from actors.search.document import Document
-from actors.search.documents.embedding import Embedder, Levels, digest_of, levels, text_of
-from actors.search.documents.index import Index
-from actors.search.documents.segment import Segment
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.meanings import Embedder, Levels, digest_of, levels, text_of
+from actors.search.search import find
+from actors.search.segment import Segment
 from actors.search.words.tables import WORLD
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from actors.errors import InvalidArguments
 from actors.kit.fairness.quota import divide
 from actors.messages import ServerStatus
 from actors.search.document import Document, Found, Hit
-from actors.search.ranking.search import EVERYTHING, find
-from actors.search.ranking.ties import Prefer
+from actors.search.page import Prefer
+from actors.search.search import EVERYTHING, find
 from supervisor.config.syntax.keys import nearest_names
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import after_successors, careful

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from actors.search.documents.postings import Floats
-from actors.search.language.clauses import is_courtesy, sentences
+from actors.search.postings import Floats
+from actors.search.query import is_courtesy, sentences
 from supervisor.neural.transformer import Transformer
 from supervisor.neural.wordpiece import WordPieces
 

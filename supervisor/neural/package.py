@@ -26,8 +26,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from actors.kit import is_want
-from actors.search.documents.embedding import MAX_DIMENSIONS, Embedder
-from actors.search.documents.postings import Floats
+from actors.search.meanings import MAX_DIMENSIONS, Embedder
+from actors.search.postings import Floats
 from supervisor.config.syntax.units import Rerank
 from supervisor.neural.model import MAX_PIECES, SentenceModel
 from supervisor.neural.transformer import transformer_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from actors.search.documents.postings import Floats
+from actors.search.postings import Floats
 
 _EPSILON = np.float32(1e-12)  # layer_norm_eps of BERT's models
 _LITTLE = 1_000_000  # rows times columns times what they share; measured with OpenBLAS 0.3.31

@@ -24,7 +24,7 @@ from actors.catalogue.phrases import digest_of, parameter_names
 from actors.kit.paths import is_file
 from actors.protocol.wire import json
 from actors.search.document import MAX_SENTENCES
-from actors.search.language.text import words
+from actors.search.text import words
 from supervisor.metatools.texts import escape
 from supervisor.phrases.sentences import fault_of
 

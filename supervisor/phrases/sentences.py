@@ -18,7 +18,7 @@ from actors.catalogue.lists.findings import LOOKALIKES
 from actors.catalogue.lists.suspicions import alarms_of
 from actors.catalogue.offer import Tool
 from actors.search.document import MAX_SENTENCE_CHARS, MAX_SENTENCES
-from actors.search.language.text import squash
+from actors.search.text import squash
 from actors.transport.redaction import without_secrets
 from supervisor.metatools.texts import is_seen
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from actors.catalogue.snapshot import Catalogue
 from actors.search.document import Document
-from actors.search.ranking.ties import Prefer
+from actors.search.page import Prefer
 from supervisor.store import ToolUsage
 
 MOST_CALLS: Final = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from actors.search.ranking.certainty import MEANINGS, WORDS, Evidence
+from actors.search.certainty import MEANINGS, WORDS, Evidence
 from benchmarks.fit_scores import AWAY, Case, chance, costs, fitted
 
 START = np.array(WORDS)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actors.search.document import Document
-from actors.search.documents.embedding import Embedder, Levels, levels, text_of
+from actors.search.meanings import Embedder, Levels, levels, text_of
 
 
 class FakeEmbedder:

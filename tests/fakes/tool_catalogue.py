@@ -11,7 +11,7 @@ from actors.catalogue.criteria import ToolTotals, Usage
 from actors.catalogue.lists.validation import tool
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.search.documents.index import Index
+from actors.search.index import Index
 
 
 def entry(server: str, *tools: dict[str, Any], version: str = "1.2.0", available: bool = True, **more: Any) -> Entry:

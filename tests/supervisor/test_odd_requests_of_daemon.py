@@ -14,7 +14,7 @@ from trio_websocket import WebSocketConnection
 
 from actors.catalogue.snapshot import segment_of
 from actors.registry import indexing
-from actors.search.documents.segment import Segment
+from actors.search.segment import Segment
 from supervisor.host.datadir import DataDir, open_data_dir
 from tests.fakes.front_server import Ticker, read_all
 from tests.fakes.mcp_server import FakeServer, tool

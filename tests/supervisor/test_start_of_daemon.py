@@ -12,7 +12,7 @@ import trio
 
 from actors.catalogue.snapshot import segment_of
 from actors.registry import indexing
-from actors.search.documents.segment import Segment
+from actors.search.segment import Segment
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.service.lookup import visible

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from actors.search.language.text import squash
+from actors.search.text import squash
 
 Severity = Literal["note", "warning"]
 

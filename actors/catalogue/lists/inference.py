@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.search.language.text import words
+from actors.search.text import words
 
 Complexity = Literal["simple", "moderate", "complex"]
 

@@ -15,7 +15,7 @@ import msgspec
 from actors.catalogue.lists.findings import look
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
-from actors.search.language.text import squash
+from actors.search.text import squash
 
 LEAST_CHARS: Final = 6
 """Shorter names are like many others."""

@@ -13,7 +13,7 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
 from actors.catalogue.names.naming import tool_path
-from actors.search.language.text import squash
+from actors.search.text import squash
 from actors.search.words.tables import VERB_CLASS
 
 MOST_NEAREST = 3

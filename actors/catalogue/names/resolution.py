@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from actors.search.language.text import squash
+from actors.search.text import squash
 
 MAX_PATH_CHARS = 1000
 """Longer names are not looked at: no server (64) and no tool (256) has such a name."""

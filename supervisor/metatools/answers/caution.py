@@ -17,10 +17,9 @@ from actors.catalogue.metadata import successors
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.search.document import Found, Hit
-from actors.search.language.intents import interpret
-from actors.search.language.lexicon import REAL_WORDS, alternatives, phrases_in
-from actors.search.language.spans import without_quotes
-from actors.search.language.text import stem, words
+from actors.search.paraphrase import REAL_WORDS, alternatives, interpret, phrases_in
+from actors.search.query import without_quotes
+from actors.search.text import stem, words
 from actors.search.words.tables import LOW_INFORMATION, STOP_WORDS, VERB_CLASS, WEAK
 from supervisor.metatools.answers.rows import declared_hints
 from supervisor.metatools.servers.unavailable import FITS

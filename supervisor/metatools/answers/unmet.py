@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from actors.search.document import Found
-from actors.search.language.clauses import clauses
+from actors.search.query import clauses
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
 from supervisor.metatools.texts import shorten_to_tokens
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from rapidfuzz.distance import OSA
 
-from actors.search.language.text import squash
+from actors.search.text import squash
 
 MAX_NAME_CHARS = 100
 SAME, SPELLED, SYNONYM, PART, OTHER = 4, 3, 2, 1, 0

@@ -21,7 +21,7 @@ from actors.catalogue.names.resolution import MAX_PATH_CHARS
 from actors.errors import InvalidArguments
 from actors.protocol.wire import json
 from actors.protocol.wire.json import Members
-from actors.search.language.text import squash
+from actors.search.text import squash
 from supervisor.metatools import lenient_json
 from supervisor.metatools.definitions import DISCOVER, EXECUTE, KINDS, LIST_RESOURCES, READ_RESOURCE, SCHEMAS
 from supervisor.metatools.inventory import Position, decode_cursor

@@ -17,7 +17,7 @@ import msgspec
 from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from actors.search.language.text import squash
+from actors.search.text import squash
 from supervisor.metatools.schemas.keywords import DATA, DEFINITIONS, NAMED, REMARKS, rewrite
 from supervisor.metatools.schemas.signatures import MAX_PARAMETER_CHARS, MAX_SHOWN_PARAMETERS
 from supervisor.metatools.texts import clean, clean_json, clean_value, is_plain, shorten

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from actors.catalogue.snapshot import Catalogue
 from actors.search.document import Found
-from actors.search.language.text import squash, stem, words
-from actors.search.ranking.search import find
+from actors.search.search import find
+from actors.search.text import squash, stem, words
 from actors.search.words.tables import STOP_WORDS
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.servers.purposes import purpose

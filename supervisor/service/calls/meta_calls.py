@@ -23,7 +23,7 @@ from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
-from actors.search.language.text import squash
+from actors.search.text import squash
 from supervisor.host.loop.workbench import SMALL_BYTES, beside
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists, questions

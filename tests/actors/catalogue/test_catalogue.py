@@ -20,7 +20,7 @@ from actors.catalogue.names.resolution import Resolved, Unknown
 from actors.catalogue.offer import MAX_DESCRIPTION, Offer, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import ToolRules
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from tests.fakes.pages import offer_of
 
 

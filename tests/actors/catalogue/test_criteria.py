@@ -13,7 +13,7 @@ from actors.catalogue.criteria import Criteria, ToolTotals, Treatment, Usage, in
 from actors.catalogue.metadata import describe_all
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from tests.fakes.tool_catalogue import CATALOGUE, USED, entry
 
 

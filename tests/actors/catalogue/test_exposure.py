@@ -14,9 +14,9 @@ from actors.catalogue.exposure import Exposure, only
 from actors.catalogue.metadata import SAFETY, Safety, describe_all, judge
 from actors.catalogue.names.resolution import Absent, Resolved
 from actors.catalogue.snapshot import Catalogue
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.search import find
+from actors.search.segment import analyse
 from tests.fakes.tool_catalogue import CATALOGUE, entry
 
 INDEX = Index.empty().rebuild([analyse(name, documents(name, e.offer)) for name, e in CATALOGUE.entries.items()])

@@ -15,8 +15,8 @@ from actors.catalogue.metadata import MAX_TAGS, Metadata, describe, describe_all
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Entry
 from actors.protocol.wire.json import quoted
-from actors.search.documents.index import Index
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.search import find
 
 GOOD = "Does a thing with the things you name."
 

@@ -16,9 +16,9 @@ from actors.catalogue.profiles import NO_PROFILE, ProfileView, ViewProfile, view
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import ToolRules
 from actors.search.document import KINDS
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.search import find
+from actors.search.segment import analyse
 
 TOOLS = {"files": ["read", "write", "delete"], "mail": ["read", "send"], "shop": ["buy"]}
 NAMES = ServerNames({name: name for name in (*TOOLS, "fresh")} | {"mail-key": "mail"})

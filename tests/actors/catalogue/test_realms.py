@@ -14,9 +14,9 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.realms import Hidden, RealmView, concerns, drop, join, launch_changes, narrow
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.search.document import KINDS
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.search import find
+from actors.search.segment import analyse
 
 OURS, THEIRS = frozenset({"files", "mail"}), ("canary", "vault")
 SERVERS = (*sorted(OURS), *THEIRS)

@@ -16,7 +16,7 @@ from actors.catalogue.names.resolution import Absent, Resolved
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import MAX_PROBLEMS, NO_RULES, EntryRules, ToolRules, name_fault
-from actors.search.documents.index import Index
+from actors.search.index import Index
 
 NAMES = ["read_file", "write_file", "delete_file", "list"]
 

@@ -30,9 +30,9 @@ from actors.registry.counting import UNCOUNTED, Counted
 from actors.registry.indexing import Embedded, Embedding, Indexer
 from actors.registry_inbox import PhrasesChanged, RulesChanged
 from actors.search.document import KINDS, TOOLS
-from actors.search.documents.embedding import Embedder, levels
-from actors.search.documents.index import Index
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.meanings import Embedder, levels
+from actors.search.search import find
 from actors.search.words.tables import WORLD
 from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.vectors import KeptVectors

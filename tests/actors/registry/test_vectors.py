@@ -11,9 +11,9 @@ import pytest
 
 from actors.registry.indexing import BATCH, Embedding
 from actors.search.document import Document
-from actors.search.documents.embedding import digest_of, levels, text_of
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
+from actors.search.index import Index
+from actors.search.meanings import digest_of, levels, text_of
+from actors.search.segment import analyse
 from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.vectors import KeptVectors
 

@@ -7,9 +7,9 @@ from time import process_time
 import pytest
 
 from actors.search.document import Document
-from actors.search.documents.index import Index
-from actors.search.documents.segment import Segment, analyse
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.search import find
+from actors.search.segment import Segment, analyse
 
 HONEST = {
     "tracker": ["create_ticket", "list_tickets", "close_ticket"],

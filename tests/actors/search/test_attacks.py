@@ -7,10 +7,10 @@ from functools import cache
 import pytest
 
 from actors.search.document import Document
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.language.text import clean
-from actors.search.ranking.search import _clip, find
+from actors.search.index import Index
+from actors.search.search import _clip, find
+from actors.search.segment import analyse
+from actors.search.text import clean
 from benchmarks.adversaries import HOSTILE, Outcome, outcomes, queries_for, targets_of
 from benchmarks.honest import honest
 from benchmarks.poison import FAMILIES, poisoned

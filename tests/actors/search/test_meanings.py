@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from actors.search import tuning
+from actors.search.certainty import Nearness, with_meanings
 from actors.search.document import KINDS, Document, Found
-from actors.search.documents.embedding import Embedder, Meanings, digest_of, levels, query_levels, text_of
-from actors.search.documents.index import Index
-from actors.search.documents.segment import Segment
-from actors.search.documents.segment import analyse as words_of
-from actors.search.ranking.certainty import Nearness, with_meanings
-from actors.search.ranking.fusion import _weight, fuse
-from actors.search.ranking.rank import score
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.meanings import Embedder, Meanings, digest_of, levels, query_levels, text_of
+from actors.search.scoring import score
+from actors.search.search import _weight, find, fuse
+from actors.search.segment import Segment
+from actors.search.segment import analyse as words_of
 from tests.fakes.embedder import FakeEmbedder, document_levels
 
 TOOLS = {

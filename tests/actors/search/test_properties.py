@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from actors.search.document import KINDS, TOOLS, Document, Found
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.search import find
+from actors.search.segment import analyse
 
 TEXT = "create list delete issue file pod event weather forecast query table mail logs userId k8s 图像 naïve"
 WORDS = TEXT.split()

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from actors.search.document import MAX_SENTENCE_CHARS, MAX_SENTENCES, Document, Found
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.search import find
+from actors.search.segment import analyse
 
 FORECAST = "will i need an umbrella tomorrow"
 TOOLS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {

@@ -7,10 +7,10 @@ import warnings
 import pytest
 
 from actors.search.document import KINDS, Document, Kind
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.language.spans import weighted_words, with_marks, with_nouns
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.query import weighted_words, with_marks, with_nouns
+from actors.search.search import find
+from actors.search.segment import analyse
 from actors.search.words.tables import SHAPES
 
 CATALOGUE: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {

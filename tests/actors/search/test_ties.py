@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.search.document import Document
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.ranking.search import find
-from actors.search.ranking.ties import DEPTH, order_ties
+from actors.search.index import Index
+from actors.search.page import DEPTH, order_ties
+from actors.search.search import find
+from actors.search.segment import analyse
 from tests.actors.search.test_properties import anything, build, servers
 
 SCORED = st.lists(

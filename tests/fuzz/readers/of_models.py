@@ -14,11 +14,11 @@ from actors.catalogue.offer import Offer, Resource
 from actors.errors import InvalidArguments
 from actors.protocol.wire import json
 from actors.search.document import KINDS, Document
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.language.clauses import clauses, sentences
-from actors.search.language.intents import interpret
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.paraphrase import interpret
+from actors.search.query import clauses, sentences
+from actors.search.search import find
+from actors.search.segment import analyse
 from supervisor.metatools import texts
 from supervisor.metatools.arguments.execution import Execute, answers_of, execute
 from supervisor.metatools.arguments.list_requests import of_server

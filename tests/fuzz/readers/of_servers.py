@@ -29,7 +29,7 @@ from actors.protocol.wire.framing import Line, LineSplitter, Oversized, Pieces, 
 from actors.protocol.wire.mirrors import MisplacedMirror, mirrors_in
 from actors.protocol.wire.outline import MalformedJson, Outline, extent, weight
 from actors.protocol.wire.repeated_keys import check_keys
-from actors.search.documents.segment import analyse
+from actors.search.segment import analyse
 from supervisor.metatools.schemas.rendering import complete, growth, inline_references, quiet, slim
 from supervisor.metatools.schemas.signatures import requirements, signature
 from supervisor.service.fitting import tool_definitions

@@ -14,8 +14,8 @@ from actors.catalogue.lists.validation import tool
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire.jsonrpc import encode
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
+from actors.search.index import Index
+from actors.search.segment import analyse
 from benchmarks.discovery import discover_at_once
 from supervisor.metatools.arguments.tools import Discover, discover
 from supervisor.metatools.discovery import DiscoverySettings

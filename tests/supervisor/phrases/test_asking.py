@@ -15,7 +15,7 @@ from actors.catalogue.lists.suspicions import alarms_of
 from actors.catalogue.offer import Tool
 from actors.protocol.wire.json import quoted
 from actors.search.document import MAX_SENTENCES
-from actors.search.language.text import words
+from actors.search.text import words
 from benchmarks.honest import honest
 from benchmarks.poison import FAMILIES, ORDERS, poisoned
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, messages_of, sentences_of

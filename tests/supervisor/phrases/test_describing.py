@@ -17,7 +17,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions, Latest
 from actors.protocol.wire.json import quoted
 from actors.registry_inbox import PhrasesChanged
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.config.sections.describe import DescribeSettings
 from supervisor.phrases import sources
 from supervisor.phrases.asking import Message, NoAnswer

@@ -13,7 +13,7 @@ import pytest
 from actors.catalogue.documents import Said
 from actors.catalogue.offer import Tool
 from actors.protocol.wire.json import quoted
-from actors.search.language.text import words
+from actors.search.text import words
 from benchmarks.search import Query
 from supervisor.host.datadir import open_data_dir
 from supervisor.phrases.phrase_book import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actors.catalogue.offer import Tool
 from actors.protocol.wire.json import quoted
 from actors.search.document import MAX_SENTENCE_CHARS, MAX_SENTENCES
-from actors.search.language.text import squash
+from actors.search.text import squash
 from supervisor.metatools.texts import is_seen
 from supervisor.phrases.sentences import MAX_SHARED, MIN_USABLE, checked, fault_of, fault_of_model
 

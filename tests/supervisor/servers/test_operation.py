@@ -14,7 +14,7 @@ import trio
 
 from actors.catalogue.snapshot import Entry
 from actors.registry import indexing
-from actors.search.documents.segment import Segment
+from actors.search.segment import Segment
 from actors.transport.base import Transport
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers import control

@@ -13,7 +13,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.catalogue.trust import Standing, Trust
 from actors.kit import Latest
 from actors.principal import LOCAL
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.config import ServerConfig
 from supervisor.servers.reading import NotReadOnly
 from supervisor.servers.safety import SafetyRules

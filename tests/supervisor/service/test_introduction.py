@@ -13,7 +13,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service import introduction as module

@@ -17,7 +17,7 @@ from actors.life.lifecycle import Barred
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import ServerChanged, ServerStatus
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.metatools.answers.page import Context
 from supervisor.metatools.servers.availability import late
 from tests.actors.server.rig import Rig, running_server

@@ -9,7 +9,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.catalogue.tool_rules import ToolRules
 from actors.principal import LOCAL
 from actors.search.document import Document
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.store import ToolUsage
 from supervisor.usage.merits import MOST_CALLS, merit, preference
 from tests.fakes.tool_catalogue import CATALOGUE, FILES

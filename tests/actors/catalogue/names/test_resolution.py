@@ -27,7 +27,7 @@ from actors.catalogue.names.resolution import (
 )
 from actors.catalogue.offer import Offer, Prompt, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.search.documents.index import Index
+from actors.search.index import Index
 
 Servers = Mapping[str, frozenset[str] | None]
 """What each server offers; None: nothing is known of it, as it was never started, failed, or is switched off."""

@@ -19,7 +19,7 @@ from actors.kit import Feed, Latest
 from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from supervisor.front.pages.api import View, _status, add_routes
 from supervisor.front.pages.app import add_welcome

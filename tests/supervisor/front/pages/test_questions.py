@@ -20,7 +20,7 @@ from actors.kit import Feed, Latest, Reply
 from actors.messages import Question
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire.json import quoted
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.front.pages.app import create_app
 from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.rights import REQUESTER

@@ -19,8 +19,8 @@ from actors.kit import Latest
 from actors.protocol.wire import json
 from actors.protocol.wire.json import quoted
 from actors.search.document import Document
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
+from actors.search.index import Index
+from actors.search.segment import analyse
 from supervisor.host.loop.pauses import (
     LEAST_GROWN,
     LONG_S,

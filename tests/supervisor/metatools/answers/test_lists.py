@@ -13,7 +13,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.wire.json import quoted
 from actors.protocol.wire.jsonrpc import encode
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from benchmarks.discovery import discover_at_once
 from supervisor.metatools import inventory
 from supervisor.metatools.answers.lists import resources_page

@@ -14,7 +14,7 @@ from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.wire.jsonrpc import encode
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.metatools.answers import native_lists
 
 

@@ -17,8 +17,8 @@ from actors.messages import ServerStatus
 from actors.protocol.wire.json import quoted
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.document import Document, Found, Hit
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
+from actors.search.index import Index
+from actors.search.segment import analyse
 from benchmarks.discovery import discover_at_once
 from supervisor.metatools.answers.native_lists import META_BYTES
 from supervisor.metatools.answers.page import KEPT, Context, build_page, fitting_hits

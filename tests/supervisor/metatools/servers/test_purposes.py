@@ -14,7 +14,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.wire.json import quoted
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.metatools.servers import purposes
 from supervisor.metatools.servers.phrases import brief
 from supervisor.metatools.servers.purposes import Purposes, list_names, purpose, roll

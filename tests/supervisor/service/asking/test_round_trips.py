@@ -24,7 +24,7 @@ from actors.protocol.asking.input_required import Retry
 from actors.protocol.asking.questions import MAX_ERROR_BYTES, Fallback
 from actors.protocol.exchanges import MESSAGE, PROGRESS
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.config import ServerConfig
 from supervisor.config.syntax.units import Ask
 from supervisor.host.loop.workbench import Workbench

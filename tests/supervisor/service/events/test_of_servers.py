@@ -21,7 +21,7 @@ from actors.messages import CallServer, Note, Question, Result
 from actors.principal import LOCAL
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.events.errors import TooManyEvents

@@ -18,7 +18,7 @@ from actors.errors import InvalidArguments
 from actors.kit import Latest
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire.jsonrpc import ErrorObject
-from actors.search.documents.index import Index
+from actors.search.index import Index
 from supervisor.config.load import parse
 from supervisor.delivery.events import DaemonEvents
 from supervisor.events.kinds import EventData, OfServer

@@ -1,10 +1,4 @@
-"""Words and meanings in one score. Pure; one matrix product and a few passes over arrays of one number per document.
-
-What the words say stays the greater part, and the better they match, the less meanings count: who writes the words of
-a tool means that tool. They count less, too, the more words of the query are in no document: these are misspelt, or
-names. A query none of whose words is known finds nothing, whatever its meaning: everything is near to
-something, so nearness alone says nothing. The few documents nearest in meaning take part without a matching word.
-"""
+"""One search: from a query to the documents that fit it, best first."""
 
 from __future__ import annotations
 
@@ -14,15 +8,25 @@ from dataclasses import replace
 import numpy as np
 
 from actors.search import tuning
-from actors.search.documents.embedding import Embedder, query_levels
-from actors.search.documents.index import Index
-from actors.search.documents.postings import Bools, Floats
-from actors.search.language.intents import interpret
-from actors.search.language.spans import with_nouns
-from actors.search.language.text import words
-from actors.search.ranking.certainty import Nearness, with_meanings
-from actors.search.ranking.forms import Forms
-from actors.search.ranking.scoring import Scores
+from actors.search.certainty import Nearness, with_meanings
+from actors.search.document import TOOLS, Found, Hit
+from actors.search.index import Index
+from actors.search.meanings import Embedder, query_levels
+from actors.search.page import Prefer, exact_matches, page
+from actors.search.paraphrase import interpret
+from actors.search.postings import Bools, Floats
+from actors.search.query import with_nouns, without_escapes
+from actors.search.scoring import Scores, score
+from actors.search.terms import Forms
+from actors.search.text import clean, words
+
+# Words and meanings in one score. One matrix product and a few passes over arrays of one number per document.
+#
+# What the words say stays the greater part, and the better they match, the less meanings count: who writes the words of
+# a tool means that tool. They count less, too, the more words of the query are in no document: these are misspelt, or
+# names. A query none of whose words is known finds nothing, whatever its meaning: everything is near to
+# something, so nearness alone says nothing. The few documents nearest in meaning take part without a matching word.
+
 
 _LEAST_NEAREST = 0.2
 """If even the nearest document is farther away than this cosine, meanings count less for all of them."""
@@ -102,3 +106,60 @@ def _nearest(index: Index, cosines: Floats, mask: Bools | None) -> Bools:
     near: Bools = np.zeros(len(visible), np.bool_)
     near[candidates[np.argsort(-visible[candidates], kind="stable")[:most]]] = True  # ties fall in path order
     return near
+
+
+EVERYTHING = "*"
+"""The query that lists all documents in path order."""
+
+_CLEANED_CHARS = 200  # at a time, as the compatibility form of a text can be eighteen times as long
+
+
+def find(
+    index: Index,
+    query: str,
+    *,
+    limit: int = 10,
+    kinds: frozenset[str] = TOOLS,
+    servers: frozenset[str] | None = None,
+    within: Bools | None = None,
+    prefer: Prefer | None = None,
+) -> Found:
+    """Return the documents that fit a query, best first. Never raises, whatever the text; never waits.
+
+    Only documents of these `kinds` and `servers` (None: all), and among those that are true `within`, take part:
+    filters come before ranking, limit and total.
+    Those of equal score come in path order, but `prefer` goes before that.
+    `*` lists everything in path order; a query of no or one character finds nothing.
+    """
+    text = _clip(query)
+    mask = index.mask(kinds, servers, within)
+    if text.strip() == EVERYTHING:
+        return _listing(index, mask, limit)
+    if len("".join(clean(text).split())) < 2:
+        return Found()
+    exact = exact_matches(index, text, mask)
+    scores = score(index, text, mask)
+    if not exact:  # who writes a name or a path means that one, and need not wait for the meaning
+        scores = fuse(index, text, scores, mask)
+    return page(index, text, scores, exact, limit, prefer)
+
+
+def _listing(index: Index, mask: Bools | None, limit: int) -> Found:
+    numbers = range(len(index)) if mask is None else np.flatnonzero(mask).tolist()
+    shown = (index.documents[number] for number in numbers[: max(0, limit)])
+    hits = tuple(Hit(document=document, score=0.0, distance=0.0, exact=False) for document in shown)
+    return Found(hits=hits, total=len(numbers))
+
+
+def _clip(query: str) -> str:
+    """Return as much of a query as is read; of a ligature that stands for eighteen characters, all eighteen count."""
+    most = tuning.MAX_QUERY_CHARS
+    text = without_escapes(query[:most])
+    if text.isascii():
+        return text
+    plain = ""
+    for start in range(0, len(text), _CLEANED_CHARS):
+        plain += clean(text[start : start + _CLEANED_CHARS])
+        if len(plain) > most:
+            return plain[:most]
+    return text

@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.search.document import Document
-from actors.search.documents.index import Index
-from actors.search.documents.segment import analyse
-from actors.search.language.clauses import Clause, clauses
-from actors.search.language.intents import NOTHING_MEANT, compile_rules, interpret
-from actors.search.language.spans import named_words, topic_words
-from actors.search.ranking.search import find
+from actors.search.index import Index
+from actors.search.paraphrase import NOTHING_MEANT, compile_rules, interpret
+from actors.search.query import Clause, clauses, named_words, topic_words
+from actors.search.search import find
+from actors.search.segment import analyse
 from actors.search.words.tables import PRODUCTS, RULES, WEAK
 
 CATALOGUE: dict[str, dict[str, str]] = {

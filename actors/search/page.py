@@ -7,20 +7,129 @@ spellings of a name it offers, those of the others stay in sight.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import zip_longest
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from actors.search import tuning
 from actors.search.document import Document, Found, Hit
-from actors.search.documents.index import Index
-from actors.search.documents.postings import Bools, Floats, Ints
-from actors.search.language.text import squash, stem, words
-from actors.search.ranking.originals import originals_first
-from actors.search.ranking.scoring import Scores
-from actors.search.ranking.ties import Prefer, order_ties
+from actors.search.index import Index
+from actors.search.postings import Bools, Floats, Ints
+from actors.search.scoring import Scores
+from actors.search.segment import NAME, TEXT
+from actors.search.text import squash, stem, words
+
+# Copies of one tool change places, so that the likely original comes first.
+
+
+_CLEARLY = 0.2  # so much more than another must a server copy, or nothing is concluded from it
+_CROWD = 4
+"""So many copies push an original out of the first three. From here on the size of their servers counts, too: nobody
+offers twenty tools to pass one off."""
+_MAX_DESCRIPTION_CHARS = 300
+
+
+def originals_first(index: Index, asked: set[str], ordered: Sequence[int], exact: Mapping[int, float]) -> Sequence[int]:
+    """Let copies change places: exact hits with one name, and of the others those with one text, if they are many.
+
+    `asked` are the stems of the query.
+    """
+
+    def by_name(number: int) -> tuple[int, int] | None:
+        return (int(exact[number]), int(index.prints[number, NAME])) if number in exact else None
+
+    def by_text(number: int) -> int | None:
+        return None if number in exact else int(index.prints[number, TEXT]) or None
+
+    if len(exact) > 1:
+        ordered = _sort_groups(index, asked, ordered, by_name, 2)
+    return _sort_groups(index, asked, ordered, by_text, _CROWD) if _is_crowded(index.prints[ordered, TEXT]) else ordered
+
+
+def _is_crowded(prints: npt.NDArray[np.int64]) -> bool:
+    """Say whether so many have the same text that copies change places; hardly ever, and it is soon seen."""
+    ordered = np.sort(prints)
+    last = ordered[_CROWD - 1 :]
+    return bool(((last == ordered[: len(last)]) & (last != 0)).any())
+
+
+def _sort_groups(
+    index: Index, asked: set[str], ordered: Sequence[int], group: Callable[[int], Hashable | None], least: int
+) -> list[int]:
+    """Return the documents with those of each group in places changed among themselves.
+
+    `group` is None for a document that is no copy. Of each server the first of a group takes part: a server does not
+    copy from itself. Groups of fewer than `least` documents stay as they are. Those whose server is asked for by name
+    come first; then those whose server copies clearly less than the others', or, of a crowd, does not have clearly
+    fewer documents.
+    """
+    places: dict[Hashable, dict[int, int]] = defaultdict(dict)
+    for place, number in enumerate(ordered):
+        if (key := group(number)) is not None:
+            places[key].setdefault(int(index.segment_of[number]), place)
+    out = list(ordered)
+    for by_server in places.values():
+        if len(by_server) < least:
+            continue
+        servers = list(by_server)
+        fewest = index.copied[servers].min() + _CLEARLY
+        most = index.sizes[servers].max() if len(servers) >= _CROWD else 0
+        keys = {
+            ordered[place]: (
+                -_words_asked_for(index, asked, ordered[place]),
+                bool(index.copied[own] >= fewest),
+                bool(2 * index.sizes[own] < most),
+            )
+            for own, place in by_server.items()
+        }
+        for place, number in zip(by_server.values(), sorted(keys, key=keys.__getitem__), strict=True):
+            out[place] = number
+    return out
+
+
+def _words_asked_for(index: Index, asked: set[str], number: int) -> int:
+    """Return how many words of its server's name ask for that server; what the tool says of itself does not."""
+    own = index.segments[index.segment_of[number]].server_words
+    if not own <= asked:
+        return 0
+    document = index.documents[number]
+    return len(own - {stem(word) for word in words(f"{document.name} {document.description[:_MAX_DESCRIPTION_CHARS]}")})
+
+
+# Documents of equal score in the order that somebody prefers.
+#
+# Equal is the same score to the last bit: the ranking computes alike what is alike, so there is no error to allow for.
+# A difference, however small, says something about which document is meant (see `docs/background/search-ties.md`).
+
+Prefer = Callable[[Document], int]
+"""How much a document is preferred to its equals: those with more come first."""
+DEPTH: Final = 256
+"""So many places, from the first, can change: more than a page shows, and few enough to look at each."""
+
+
+def order_ties(documents: Sequence[Document], ordered: Ints, values: Floats, ranks: Floats, prefer: Prefer) -> Ints:
+    """Return documents in the same order, but for those side by side that have the same value and rank.
+
+    `ordered` are numbers of `documents`; `values` and `ranks` have an element for each document. Of those equally
+    preferred, too, the order stays.
+    """
+    top, rest = ordered[:DEPTH], ordered[DEPTH:]
+    own, exact = values[top], ranks[top]
+    same = (own[1:] == own[:-1]) & (exact[1:] == exact[:-1])
+    if not same.any():
+        return ordered
+    tied = np.zeros(len(top), np.bool_)
+    tied[1:] |= same
+    tied[:-1] |= same
+    merits = np.zeros(len(top), np.int64)
+    merits[tied] = [prefer(documents[number]) for number in top[tied].tolist()]
+    groups = np.concatenate(([0], np.cumsum(~same)))
+    return np.concatenate((top[np.lexsort((-merits, groups))], rest))
+
 
 _OF_MANY_WORDS = 0.4  # the share of `min_matched` that is enough then
 _FAMILIAR = 3

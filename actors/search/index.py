@@ -19,12 +19,10 @@ import numpy.typing as npt
 
 from actors.search import tuning
 from actors.search.document import KINDS, Document
-from actors.search.documents.copies import Prints, copied_shares, prints_of
-from actors.search.documents.embedding import Embedder, Levels, Meanings
-from actors.search.documents.postings import Bools, Floats, Ints, Postings, Triples
-from actors.search.documents.segment import Segment
-from actors.search.documents.vocabulary import Vocabulary
-from actors.search.documents.world import World
+from actors.search.meanings import Embedder, Levels, Meanings, World
+from actors.search.postings import Bools, Floats, Ints, Postings, Triples
+from actors.search.segment import Prints, Segment, copied_shares, prints_of
+from actors.search.vocabulary import Vocabulary
 
 _SPARE_TERMS = 4096
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from actors.search.language.text import is_cjk
+from actors.search.text import is_cjk
 
 _MIN_CORRECTED_CHARS = 4
 _ONE_EDIT_CHARS = 6

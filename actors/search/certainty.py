@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.search.documents.postings import Bools, Floats
+from actors.search.postings import Bools, Floats
 
 _TINY = 1e-6
 

@@ -1,1 +1,0 @@
-"""What is searched: documents of all servers with their words and meanings."""

@@ -1,1 +1,0 @@
-"""What texts say: words, sentences, turns of phrase, rules of paraphrase."""
