@@ -41,7 +41,7 @@ from supervisor.servers.launches.secrets import ConfiguredSecrets
 from supervisor.servers.reloading.edits import ServerEdits
 from supervisor.servers.safety import expose
 from supervisor.servers.warm_up import WarmUp
-from supervisor.service.asking.consents import Consent, Consents
+from supervisor.service.asking.confirmations import Consent, Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.events.callbacks import Callbacks

@@ -41,12 +41,11 @@ from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules
-from supervisor.service.asking.confirmations import Confirmations
-from supervisor.service.asking.consents import Consents
+from supervisor.service.asking.confirmations import Confirmations, Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.round_trips import RoundTrips
+from supervisor.service.asking.rounds import Parking
 from supervisor.service.calls.counting import CallCounter, record_of
 from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.searches import Searches, UsedBy

@@ -24,7 +24,7 @@ from actors.protocol.asking.questions import Visitor
 from actors.protocol.tasks import CANCEL, GET, OVER, STATUS, UPDATE, UnknownTask
 from supervisor.fleet.lives import DaemonLife
 from supervisor.servers.deployment import Deployment
-from supervisor.service.asking.parking import SealedNames
+from supervisor.service.asking.rounds import SealedNames
 from supervisor.service.client import Client
 
 MAX_TASKS: Final = 4096

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from actors.protocol.exchanges import LogLevel
-from supervisor.service.asking.exchange import Exchange, SessionState
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import Exchange, QuestionTable, SessionState
 from supervisor.service.client import Client
 from supervisor.service.updates import Updates
 

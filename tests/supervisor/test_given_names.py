@@ -18,7 +18,7 @@ from supervisor.identity.people import Person
 from supervisor.identity.requester import Requester
 from supervisor.identity.secrets import new_token
 from supervisor.identity.tickets import Tickets
-from supervisor.service.asking.parking import SealedNames
+from supervisor.service.asking.rounds import SealedNames
 
 MADE = 10_000
 FEWEST_BYTES = 16

@@ -32,8 +32,7 @@ from supervisor.fleet.links.peers import Peers
 from supervisor.front.http.session_ids import KnownSession, Sealer, SessionClaims, session_digest
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
-from supervisor.service.asking.exchange import SessionState
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import QuestionTable, SessionState
 from supervisor.service.client import Client
 from supervisor.service.port import Revisions
 from supervisor.service.updates import Updates

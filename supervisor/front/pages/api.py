@@ -67,7 +67,7 @@ from supervisor.servers.launches.names import NO_LAUNCHES, LaunchFacts
 from supervisor.servers.orders import Control
 from supervisor.servers.reloading.port import Configurator, Editor, Publisher
 from supervisor.servers.statuses import Statuses
-from supervisor.service.asking.consents import Consents
+from supervisor.service.asking.confirmations import Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Service

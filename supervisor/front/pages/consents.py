@@ -12,7 +12,7 @@ from supervisor.front.pages.app import json_response
 from supervisor.front.pages.audit import describe
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.identity.people import user_of
-from supervisor.service.asking.consents import Consent
+from supervisor.service.asking.confirmations import Consent
 
 GONE = "there is no such yes; mcpvisor consents lists those that there are"
 

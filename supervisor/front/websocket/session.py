@@ -46,8 +46,7 @@ from supervisor.front.websocket.listens import Listens
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.identity.grants import SCOPES
-from supervisor.service.asking.exchange import Exchange, SessionState
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import Exchange, QuestionTable, SessionState
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.events.errors import TooManyEvents

@@ -1,4 +1,4 @@
-"""One request of a client, from its arrival to its result, and what is said to the client in between.
+"""One request of a client, from its arrival to its result, and what its client is told and asked in between.
 
 Rules:
 - Whatever is said never waits: a client that does not read costs what its queue holds, and nobody else anything.
@@ -9,39 +9,226 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final, Literal, Protocol
 
 import msgspec
 import trio
 
+from actors import codes
 from actors.catalogue.metadata import is_idempotent
 from actors.catalogue.offer import Tool
 from actors.errors import CannotAsk
-from actors.kit import Reply
+from actors.kit import Latest, Quota, Reply
 from actors.messages import Note, Question
 from actors.principal import ClientKey
 from actors.protocol.agreement.capabilities import (
     ELICIT,
+    LIST_ROOTS,
     NOBODY,
     forwardable,
     missing_capability,
     with_elicitation,
 )
 from actors.protocol.agreement.versions import META_LOG_LEVEL, META_SUBSCRIPTION
-from actors.protocol.asking.input_required import Retry
-from actors.protocol.asking.questions import Visitor, with_token
+from actors.protocol.asking.input_required import InputRequest, Retry
+from actors.protocol.asking.questions import TooManyQuestions, Visitor, advance, with_token
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.listing import LISTED_BY
 from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire.jsonrpc import FIRST_IDS, RemoteError, canonical, encode
 from actors.transport.redaction import Confidential
-from supervisor.service.asking.allowance import CallAllowance
+from supervisor.metatools.texts import clean
+from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.elicitations import CallElicitations
-from supervisor.service.asking.labels import label
-from supervisor.service.asking.question_table import MAX_OPEN, QuestionTable
 from supervisor.service.client import Client
 from supervisor.service.updates import Updates
 from supervisor.tracing.port import RequestTrace
+
+MAX_OPEN: Final = 32
+
+_UNSAID: Final = msgspec.Raw(b"")
+_REFUSED: Final = msgspec.Raw(b'{"code":-1,"message":"the client has cancelled this"}')
+_error = msgspec.json.Decoder(jsonrpc.ErrorObject)
+
+
+class _Open(msgspec.Struct, eq=False):
+    """A question; `hear` is told of progress, of which `progress` was the last."""
+
+    reply: Reply[msgspec.Raw]
+    hear: Callable[[bytes], None] | None
+    progress: float = -math.inf
+
+
+class QuestionTable:
+    """The questions that the client of one session has not answered, by their ids: ours, and never used again.
+
+    They are integers, as the servers of the official SDKs send them. A client outlives a daemon: what it answers late
+    must not be taken for the answer to a question of the next one. So each session begins somewhere else.
+    """
+
+    def __init__(self) -> None:
+        self._ids = itertools.count(secrets.choice(FIRST_IDS))
+        self._open: dict[int, _Open] = {}
+
+    def add(self, reply: Reply[msgspec.Raw], progress: Callable[[bytes], None] | None = None) -> int | None:
+        """Return the id of a new question, which is its token if `progress` is heard; None if too many are open."""
+        if len(self._open) >= MAX_OPEN:
+            return None
+        id_ = next(self._ids)
+        self._open[id_] = _Open(reply, progress)
+        return id_
+
+    def take(self, id_: str | int) -> Reply[msgspec.Raw] | None:
+        number = canonical(jsonrpc.encode(id_))
+        asked = self._open.pop(int(number), None) if number else None
+        return None if asked is None else asked.reply
+
+    def on_progress(self, params: msgspec.Raw) -> None:
+        """Take a `notifications/progress`: what is about no open question, or does not grow, is dropped."""
+        if not self._open or (told := advance(params)) is None:
+            return
+        asked = self._open.get(told[0])
+        if asked is not None and asked.hear is not None and told[1] > asked.progress:
+            asked.progress = told[1]
+            asked.hear(bytes(params))
+
+    def on_answer(self, id_: str | int, result: msgspec.Raw, error: msgspec.Raw) -> bool:
+        """Settle a question with what a client sent, either of them empty; False if it is not open."""
+        reply = self.take(id_)
+        if reply is None:
+            return False
+        if bytes(memoryview(result)[:1]) == b"{":
+            reply.answer(result)
+        else:
+            said = json.read_or(
+                _error,
+                error,
+                jsonrpc.ErrorObject(codes.INTERNAL_ERROR, "the client answered with something unreadable"),
+            )
+            reply.fail(RemoteError(said))
+        return True
+
+    def on_cancelled(self, id_: str | int) -> None:
+        """The client takes a question for cancelled, if this is one: it has refused to answer."""
+        self.on_answer(id_, _UNSAID, _REFUSED)
+
+    def close(self) -> None:
+        for id_ in list(self._open):
+            if (reply := self.take(id_)) is not None:
+                reply.fail(CannotAsk("the client has gone"))
+
+
+# A person should see who asks before typing anything (MCP 2025-11-25, client/elicitation "Security Considerations"). At
+# doors with many servers behind them a client could not know. The name is that of the configuration; what a server
+# calls itself proves nothing.
+
+
+def label(server: str, method: str, params: msgspec.Raw) -> msgspec.Raw:
+    """Return the params of a question with the server's name before its message; others as they are."""
+    if method != ELICIT or not server:
+        return params
+    try:
+        members = json.read(json.MEMBERS, params)
+        message = json.read(json.STRING, members["message"])
+    except (json.UnreadableJson, KeyError):
+        return params
+    return msgspec.Raw(encode({**members, "message": f"[{clean(server)}] {message}"}))
+
+
+def label_result(server: str, body: bytes, requests: Mapping[str, InputRequest]) -> bytes:
+    shown = {key: InputRequest(each.method, label(server, each.method, each.params)) for key, each in requests.items()}
+    return encode({**json.MEMBERS.decode(body), "inputRequests": shown})
+
+
+# How much servers may ask: a question costs the attention of a person or the tokens of a model, and memory meanwhile.
+#
+# - Of one call so many, of all calls of one server so many in any minute: the same whatever era its clients and it
+#   speak, and however it asks. `roots/list` costs nobody anything, and is counted in bytes only.
+# - The bytes of questions without an answer are bounded for a call, and for all servers together, which share them
+#   (`actors.kit.fairness.quota`).
+# - Whoever asks more gets an error that says which bound it was and, if that passes, when to ask again.
+# - Questions of ours (`confirm`) are none of a server's.
+
+MAX_CALL_BYTES: Final = 8 * 1024 * 1024
+"""Of the questions of one call that have no answer: two of the largest."""
+MINUTE_S: Final = 60.0
+
+
+class Allowances:
+    """What each server has asked, over all calls and clients."""
+
+    def __init__(self, deployment: Latest[Deployment]) -> None:
+        self._deployment = deployment
+        self._asked: dict[str, deque[float]] = {}
+        self._bytes = Quota(0)
+
+    def count(self, server: str, questions: int) -> None:
+        """Count questions that are asked now. Raises `TooManyQuestions`, and then counts none of them."""
+        most = self._deployment.value.rules_of(server).questions_per_min
+        now, asked = trio.current_time(), self._asked.setdefault(server, deque())
+        while asked and asked[0] <= now - MINUTE_S:
+            asked.popleft()
+        if len(asked) + questions > most:
+            text = f"server {server!r} asked {len(asked)} questions within a minute, of {most} (max_questions_per_min)"
+            wait_s = asked[0] + MINUTE_S - now if asked else MINUTE_S
+            raise TooManyQuestions(text, server=server, outcome="unknown", retry_after_s=wait_s)
+        asked.extend([now] * questions)
+
+    def per_call(self, server: str) -> int:
+        return self._deployment.value.rules_of(server).questions_per_call
+
+    def keep(self, server: str, size: int, reply: Reply[msgspec.Raw]) -> None:
+        """Count the bytes of a question until it is settled. Raises `TooManyQuestions`."""
+        self._bytes.limit = self._deployment.value.settings.max_question_bytes
+        if not self._bytes.has_room(server, size):
+            text = f"{self._bytes.amount_of(server)} bytes of questions of server {server!r} wait for answers already"
+            text += f"; all servers share {self._bytes.limit} (max_question_bytes)"
+            raise TooManyQuestions(text, server=server, outcome="unknown", retry_after_s=1.0)
+        self._bytes.add(server, size)
+        reply.on_settled(partial(self._bytes.remove, server, size))
+
+
+class CallAllowance(msgspec.Struct, eq=False):
+    """What one call of a server may still ask its client, over all its rounds.
+
+    `of_all`: what all calls of all servers may; `asked` so many questions, of which so many `bytes` have no answer.
+    """
+
+    of_all: Allowances
+    server: str
+    asked: int = 0
+    bytes: int = 0
+
+    def take(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
+        """Count a question whose answer will be in `reply`. Raises `TooManyQuestions` if it may not be asked."""
+        size = len(question.params)
+        if self.bytes + size > MAX_CALL_BYTES:
+            text = f"{self.bytes} bytes of questions of this call wait for answers, {MAX_CALL_BYTES} are the most"
+            raise TooManyQuestions(text, server=self.server, outcome="unknown", retry_after_s=1.0)
+        self.count_all([question])
+        self.of_all.keep(self.server, size, reply)
+        self.bytes += size
+        reply.on_settled(partial(self._give_back, size))
+
+    def count_all(self, questions: Iterable[Question | InputRequest]) -> None:
+        """Count questions that are asked together. Raises `TooManyQuestions`, and then counts none of them."""
+        costly = sum(question.method != LIST_ROOTS for question in questions)
+        most = self.of_all.per_call(self.server)
+        if self.asked + costly > most:
+            text = f"{self.asked} questions were asked during this call, of {most} (max_questions_per_call)"
+            raise TooManyQuestions(text, server=self.server, outcome="unknown")
+        self.of_all.count(self.server, costly)
+        self.asked += costly
+
+    def _give_back(self, size: int) -> None:
+        self.bytes -= size
+
 
 MAX_TOKEN_BYTES: Final = 512
 _READING: Final = frozenset({*LISTED_BY, "resources/read", "prompts/get", "completion/complete"})

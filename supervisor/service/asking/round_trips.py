@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -23,9 +25,11 @@ from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import AnswerFirst, CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, TooManyCalls
 from actors.kit import Address, Latest, Reply, given_reason
 from actors.messages import CallServer, Question, Result
+from actors.protocol.agreement.capabilities import ELICIT, mode_of
 from actors.protocol.asking import input_required
 from actors.protocol.asking.input_required import METHODS, InputRequest, InputRequired, Retry
-from actors.protocol.asking.questions import requests_in
+from actors.protocol.asking.questions import CANCELLED, Fallback, refusal, requests_in, timeout_answer
+from actors.protocol.wire import json
 from actors.protocol.wire.json import NO_RAW
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
@@ -33,13 +37,18 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules, exposure_error
-from supervisor.service.asking.allowance import Allowances, CallAllowance
 from supervisor.service.asking.confirmations import Confirmations
-from supervisor.service.asking.exchange import OVER, Exchange
-from supervisor.service.asking.labels import label_result
-from supervisor.service.asking.parking import GRACE_S, Parked, Parking, digest_of
-from supervisor.service.asking.questionnaire import ask_all
-from supervisor.service.asking.rounds import AskedByResult, CapabilityRequired, InputNeeded, Rounds
+from supervisor.service.asking.exchange import OVER, Allowances, CallAllowance, Exchange, label_result
+from supervisor.service.asking.rounds import (
+    GRACE_S,
+    AskedByResult,
+    CapabilityRequired,
+    InputNeeded,
+    Parked,
+    Parking,
+    Rounds,
+    digest_of,
+)
 from supervisor.service.fitting.relay import has_failed
 
 MAX_ROUNDS: Final = 10
@@ -278,7 +287,7 @@ class RoundTrips:
                 required = await self._read(result, server)
                 retry = Retry(state=required.state)
                 if required.requests:
-                    answers = await ask_all(exchange, server, required.requests, self._deployment)
+                    answers = await _ask_all(exchange, server, required.requests, self._deployment)
                     retry = Retry(responses=msgspec.Raw(encode(answers)), state=required.state)
                 else:
                     await trio.sleep(PACE_S)
@@ -299,3 +308,60 @@ def _may_have_been_sent(message: CallServer, reply: Reply[Result]) -> bool:
 
 def _question(request: InputRequest) -> Question:
     return Question(request.method, request.params)
+
+
+async def _ask_all(
+    exchange: Exchange, server: str, requests: Mapping[str, InputRequest], deployment: Latest[Deployment]
+) -> dict[str, msgspec.Raw]:
+    """Return what a legacy client answers to the questions of an incomplete result, which are requests made together.
+
+    Nobody who does not answer has said yes. Raises `CannotAsk` where the server could not do with that.
+    """
+    replies: dict[str, Reply[msgspec.Raw]] = {}
+    answers: dict[str, msgspec.Raw] = {}
+    try:
+        for key, request in requests.items():
+            if (wrong := refusal(request.method, request.params)) is not None:
+                raise ProtocolViolation(f"server {server!r} asked {wrong}", server=server, outcome="unknown")
+            replies[key] = exchange.ask(Question(request.method, _for_legacy(request)))
+        with trio.move_on_after(deployment.value.rules_of(server).question_timeout_s):
+            for key, reply in replies.items():
+                answers[key] = await _client_answer(requests[key].method, reply, server)
+    finally:
+        for reply in replies.values():
+            reply.abandon()
+    fallback = deployment.value.rules_of(server).question_fallback
+    for key, request in requests.items():
+        if key not in answers:
+            given = replies[key].value
+            answers[key] = _timeout_answer(request, fallback, server) if given is None else given
+    return answers
+
+
+async def _client_answer(method: str, reply: Reply[msgspec.Raw], server: str) -> msgspec.Raw:
+    try:
+        return await reply.wait()
+    except CannotAsk as error:
+        raise CannotAsk(f"server {server!r} asked for input: {error.message}", server=server) from None
+    except RemoteError as error:
+        if method == ELICIT:
+            return msgspec.Raw(CANCELLED)
+        text = f"server {server!r} asked for input ({method}), and the client refused: {error.error.message[:200]}"
+        raise CannotAsk(text, server=server) from None
+
+
+def _timeout_answer(request: InputRequest, fallback: Fallback, server: str) -> msgspec.Raw:
+    answer = timeout_answer(request.method, request.params, fallback)
+    if isinstance(answer, bytes):
+        return msgspec.Raw(answer)
+    raise CannotAsk(f"server {server!r} asked for input ({request.method}), and {answer.message}", server=server)
+
+
+def _for_legacy(request: InputRequest) -> msgspec.Raw:
+    """Return the params of a question for a client of 2025-11-25, where whoever asks for a visit gives it an id."""
+    if request.method != ELICIT or mode_of(request.params) != "url":
+        return request.params
+    members = json.MEMBERS.decode(request.params)
+    if "elicitationId" in members:
+        return request.params
+    return msgspec.Raw(encode({**members, "elicitationId": secrets.token_urlsafe(16)}))

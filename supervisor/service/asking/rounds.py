@@ -1,11 +1,16 @@
-"""What a server asks during a call whose client gets no requests, collected until somebody makes a round of it.
+"""Calls whose client is asked by what it is answered: questions collected in rounds, calls parked between two of them.
 
 One round is what a client is given to answer at a time. Between two rounds the call has no exchange: what the server
-tells meanwhile goes to nobody.
+tells meanwhile goes to nobody. At the end: the daemon's own questions, which reach a user on the same ways.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import math
+import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,18 +18,20 @@ import msgspec
 import trio
 
 from actors.codes import MISSING_CAPABILITY
-from actors.errors import CannotAsk, SupervisorError
-from actors.kit import Reply, given_reason
+from actors.errors import CannotAsk, MalformedRequest, SupervisorError
+from actors.kit import ClientQuota, Reply, given_reason
 from actors.messages import Note, Question, Result
-from actors.principal import ClientKey
+from actors.principal import ClientKey, Principal
 from actors.protocol.agreement.capabilities import ELICIT, missing_capability, requirement
 from actors.protocol.asking.forms import is_secret
-from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.asking.input_required import InputRequest, InputRequired, Retry, incomplete_result
 from actors.protocol.asking.questions import MAX_FORM_BYTES, Visitor, refusal, with_progress_token, with_token
 from actors.protocol.exchanges import PROGRESS
+from actors.protocol.wire.jsonrpc import RemoteError
+from supervisor.fleet.lives import LIFE_BYTES, DaemonLife
 from supervisor.metatools.answers.questions import ToldQuestion
-from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.labels import label
+from supervisor.metatools.arguments.execution import PREFIX
+from supervisor.service.asking.exchange import Exchange, label
 
 MAX_OPEN: Final = 32
 TOGETHER_S: Final = 0.04
@@ -288,3 +295,272 @@ class Rounds:
 
     def _forget(self, key: str) -> None:
         self._open.pop(key, None)
+
+
+# Calls of modern clients that wait for input: parked between two requests, until the client makes its request again.
+#
+# A modern client gets no requests; what a legacy server asks during its call becomes an `input_required` result,
+# answered by a second request (MCP 2026-07-28, basic/patterns/mrtr). The call itself goes on, at the one process that
+# knows of it.
+#
+# Rules:
+# - A call is parked before its result is written, and is never run again: a retry goes on with it, or fails.
+# - `requestState` is ours alone: a random name under the daemon's seal, used up by the retry that answers. What it is
+#   bound to (principal, request, server) is kept here, so that a retry that differs is told why, and costs the call
+#   nothing.
+# - Exactly one retry goes on with a call; every other one is told what became of it, as far as that is known.
+# - A call that nobody comes back for is given up after its time, and its server is told so. Nothing outlives the
+#   daemon.
+
+MAX_PARKED: Final = 1024
+"""Of all clients, which share it; see `actors.kit.fairness.client_quota`."""
+SWEPT: Final = 16
+"""Calls that are given up at a time, each with up to 32 questions: all at once would hold up everybody."""
+GRACE_S: Final = 2.0
+"""A question has its own time, after which the server is answered; its call has this time more."""
+_NAME_BYTES: Final = 16
+_MAC_BYTES: Final = 16
+_MAX_CHARS: Final = 160
+
+
+class SealedNames:
+    """Names of one kind that clients are given: random, under the daemon's seal, and recognised in later runs, too.
+
+    One with an owner means no more than a made-up one to whoever else shows it. `label` tells the kind from others,
+    `key` is the daemon's.
+    """
+
+    def __init__(self, key: bytes, label: bytes, prefix: str = "", life: DaemonLife | None = None) -> None:
+        self._life = life or DaemonLife()
+        self._keys = [hmac.digest(each, label, hashlib.sha256) for each in (key, *self._life.older_keys)]
+        self._prefix = prefix
+        self._boot = self._life.own or secrets.token_bytes(LIFE_BYTES)
+
+    def make(self, owner: str = "") -> str:
+        body = self._boot + secrets.token_bytes(_NAME_BYTES)
+        return self._prefix + base64.urlsafe_b64encode(body + _mac(self._keys[0], body, owner)).decode()
+
+    def is_given(self, name: str, owner: str = "") -> bool:
+        return self._boot_of(name, owner) is not None
+
+    def is_of_this_run(self, name: str, owner: str = "") -> bool:
+        return self._boot_of(name, owner) == self._boot
+
+    def check_here(self, name: str, owner: str, error: SupervisorError) -> None:
+        """Raise `HeldElsewhere` for a name that another node of the fleet has given."""
+        self._life.check_here(self._boot_of(name, owner), error)
+
+    def _boot_of(self, name: str, owner: str) -> bytes | None:
+        if not name.startswith(self._prefix) or len(name) > _MAX_CHARS:
+            return None
+        try:
+            sealed = base64.b64decode(name[len(self._prefix) :], altchars=b"-_", validate=True)
+        except ValueError:
+            return None
+        body, mac = sealed[:-_MAC_BYTES], sealed[-_MAC_BYTES:]
+        good = any(hmac.compare_digest(mac, _mac(key, body, owner)) for key in self._keys)
+        return body[:LIFE_BYTES] if good and len(body) == LIFE_BYTES + _NAME_BYTES else None
+
+
+def _mac(key: bytes, body: bytes, owner: str) -> bytes:
+    return hmac.digest(key, body + owner.encode(), hashlib.sha256)[:_MAC_BYTES]
+
+
+class Parked(msgspec.Struct, frozen=True, eq=False):
+    """A call that waits. `digest` is that of its request, `expires` a moment of the trio clock.
+
+    `reply` is None where nothing is under way: the request is made anew when its client has done what it was asked to,
+    with its answers if they are those that a modern server `required`. `unconfirmed`: the user has to say yes first;
+    `plugin`: one has asked something first.
+    """
+
+    principal: Principal
+    digest: bytes
+    expires: float
+    reply: Reply[Result] | None
+    rounds: Rounds
+    required: InputRequired | None = None
+    unconfirmed: bool = False
+    plugin: str = ""
+
+    def answers_in(self, retry: Retry, given: dict[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
+        """Return the answers that count: what a client is asked itself no model answers that knows the state."""
+        return {} if retry.ours and not self.rounds.by_result else given
+
+
+class Parking:
+    """All parked calls. `key` is the daemon's; `run` has to run somewhere."""
+
+    def __init__(self, key: bytes, life: DaemonLife | None = None) -> None:
+        self._states = SealedNames(key, b"mcp-request-state", PREFIX, life)
+        self._parked: dict[str, Parked] = {}
+        self._programs: dict[str, ClientKey] = {}
+        self._quota = ClientQuota(MAX_PARKED)
+        self._closed = False
+        self._bell = trio.lowlevel.ParkingLot()
+
+    def __len__(self) -> int:
+        return len(self._parked)
+
+    def park(self, parked: Parked) -> str:
+        """Keep a call and return the state that its client has to send back. Raises `CannotAsk` if it cannot wait."""
+        if self._closed:
+            raise CannotAsk("the daemon is ending: nobody can come back with an answer")
+        program = parked.rounds.program
+        if not self._quota.has_room(program):
+            raise CannotAsk(f"{self._quota.amount_of(program)} calls of this client wait for input already")
+        state = self._states.make()
+        self._parked[state], self._programs[state] = parked, program
+        self._quota.add(program)
+        self._bell.unpark()
+        return state
+
+    def park_and_ask(self, parked: Parked, server: str, *, by_result: bool) -> AskedByResult | InputNeeded:
+        """Park a call whose client is to make its request again, and return what asks it. Raises as `park` does."""
+        rounds = parked.rounds
+        if by_result:
+            left_s = parked.expires - GRACE_S - trio.current_time()
+            state, confirms = self.park(parked), parked.unconfirmed
+            return AskedByResult(server, rounds.questions, state, left_s, parked.plugin, confirms=confirms)
+        return InputNeeded(incomplete_result(rounds.requests, self.park(parked)))
+
+    def is_given(self, state: str) -> bool:
+        """Say whether a state was given to anybody, in this run or in an earlier one: then it goes to no server."""
+        return self._states.is_given(state)
+
+    def find(self, state: str, principal: Principal, digest: bytes) -> Parked:
+        """Return the call that a retry is about; it stays parked. Raises `MalformedRequest` and `HeldElsewhere`."""
+        if not self._states.is_given(state):
+            raise MalformedRequest("requestState: not one that was given here")
+        if not self._states.is_of_this_run(state):
+            waits = "requestState: the call waits at another node of the fleet; make this request there"
+            self._states.check_here(state, "", MalformedRequest(waits))
+            text = "the daemon was started again since: the call is lost, and whether it was carried out is not known"
+            raise MalformedRequest(f"requestState: {text}; look before you make it again", outcome="unknown")
+        parked = self._parked.get(state)
+        if parked is None or parked.principal != principal or parked.expires <= trio.current_time():
+            raise MalformedRequest("requestState: used already, or its time is over; make the request anew")
+        if parked.digest != digest:
+            raise MalformedRequest("requestState: of another request; only the answers may differ in one made again")
+        return parked
+
+    def take(self, state: str) -> None:
+        if self._parked.pop(state, None) is not None:
+            self._quota.remove(self._programs.pop(state))
+
+    async def run(self, closing: trio.Event) -> None:
+        """Give up the calls whose time is over, and all when `closing` is set: nobody can come back from then on."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch)
+            await closing.wait()
+            nursery.cancel_scope.cancel()
+        self._closed = True
+        self._give_up(math.inf)
+
+    async def _watch(self) -> None:
+        while True:
+            while not self._parked:
+                await self._bell.park()
+            with trio.move_on_at(min(parked.expires for parked in self._parked.values())):
+                await self._bell.park()  # what is parked later may be due sooner
+            while self._give_up(trio.current_time(), SWEPT):
+                await trio.lowlevel.checkpoint()
+
+    def _give_up(self, now: float, most: int = MAX_PARKED) -> int:
+        over = [each for each in self._parked.items() if each[1].expires <= now][:most]
+        for state, parked in over:
+            self.take(state)
+            parked.rounds.close()
+            if parked.reply is not None:
+                parked.reply.abandon()
+        return len(over)
+
+
+def digest_of(server: str, method: str, members: bytes) -> bytes:
+    """Return what makes a request the same one when it is made again."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (server.encode(), method.encode(), members):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.digest()
+
+
+# How a question of the daemon reaches the user of a client, and how the answer comes back, whatever the client can do.
+#
+# It goes the way of a question of a server: by a request, by an incomplete result, or in a result of a meta-tool.
+# Nothing is sent to a server meanwhile. Where the answer comes with a second request, the call is parked.
+
+
+class UserRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A question of ours about a call of a server, whose request has this `digest`.
+
+    `key` is what it is called where it goes by a result. There it is good for a person on a page alone if it is to be
+    answered `there_only`. `confirms`: it is whether a tool may run; `plugin` is who asks, if that is one.
+    """
+
+    question: Question
+    key: str
+    server: str
+    digest: bytes
+    within_s: float
+    there_only: bool
+    confirms: bool = False
+    plugin: str = ""
+
+
+async def ask_user(parking: Parking, exchange: Exchange, asked: UserRequest, *, by_result: bool) -> msgspec.Raw | None:
+    """Return what the user of a client answers; None where nobody does in time, or the client refuses.
+
+    Raises `CannotAsk` for a client that cannot be asked, and `InputNeeded` or `AskedByResult` for one that is to make
+    its request again: `take_answer` has the answer then.
+    """
+    lacks = exchange.lacks(asked.question)
+    if lacks and not by_result and not exchange.reaches_people(asked.question):
+        raise CannotAsk(lacks, server=asked.server)
+    if (usual := exchange.elicitations) is not None:
+        exchange.elicitations = msgspec.structs.replace(usual, timeout_s=asked.within_s, confirms=asked.confirms)
+    if not by_result if lacks else exchange.client.era == "legacy":
+        answer = await _ask_client(exchange, asked.question, asked.within_s)
+        exchange.elicitations = usual
+        return answer
+    rounds = Rounds(exchange, by_result=bool(lacks))
+    request = InputRequest(asked.question.method, asked.question.params)
+    rounds.require({asked.key: request}, there_only=asked.there_only)
+    expires = trio.current_time() + asked.within_s + GRACE_S
+    parked = Parked(
+        exchange.client.principal,
+        asked.digest,
+        expires,
+        None,
+        rounds,
+        unconfirmed=asked.confirms,
+        plugin=asked.plugin,
+    )
+    raise parking.park_and_ask(parked, asked.server, by_result=rounds.by_result)
+
+
+def take_answer(
+    parking: Parking, exchange: Exchange, parked: Parked, answers: Mapping[str, msgspec.Raw], key: str, server: str
+) -> msgspec.Raw | None:
+    """Return what came for a parked question with the request that is made again; None for nothing.
+
+    Raises `AskedByResult` where a person may still answer on the page, and `InputNeeded` where a model goes on with one
+    of several calls: only now its client is asked.
+    """
+    rounds = parked.rounds
+    rounds.go_on(exchange, answers)
+    answer = rounds.answers.get(key)
+    if answer is None and (rounds.by_result or (exchange.retry is not None and exchange.retry.ours)):
+        raise parking.park_and_ask(parked, server, by_result=rounds.by_result)
+    rounds.close()
+    return answer
+
+
+async def _ask_client(exchange: Exchange, question: Question, timeout_s: float) -> msgspec.Raw | None:
+    reply = exchange.ask(question)
+    with trio.move_on_after(timeout_s):
+        try:
+            return await reply.wait()
+        except RemoteError:
+            return msgspec.Raw(b"{}")
+    return None

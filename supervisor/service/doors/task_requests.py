@@ -18,8 +18,7 @@ from actors.errors import SupervisorError
 from actors.protocol import tasks
 from actors.protocol.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.labels import label_result
+from supervisor.service.asking.exchange import Exchange, label_result
 from supervisor.service.client import Client
 from supervisor.service.gateway import ServiceParts
 from supervisor.service.request import MAX_NAME_CHARS, NO_META, Parts, ServerRequest, named_params, unknown_method

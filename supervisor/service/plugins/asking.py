@@ -30,9 +30,16 @@ from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.confirmations import UNSENT_S
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations, who_asks
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.parking import GRACE_S, Parking, digest_of
-from supervisor.service.asking.people import UserRequest, ask_user, take_answer
-from supervisor.service.asking.rounds import AskedByResult, InputNeeded
+from supervisor.service.asking.rounds import (
+    GRACE_S,
+    AskedByResult,
+    InputNeeded,
+    Parking,
+    UserRequest,
+    ask_user,
+    digest_of,
+    take_answer,
+)
 from supervisor.service.plugins.memory import CallMemory, KnownCall
 from supervisor.service.request import ServerRequest
 

@@ -38,7 +38,7 @@ from supervisor.front.proxies import TrustedProxies
 from supervisor.identity.operator_key import OperatorKey, is_proof
 from supervisor.identity.secrets import digest_of
 from supervisor.metatools.inventory import decode_cursor
-from supervisor.service.asking.parking import SealedNames
+from supervisor.service.asking.rounds import SealedNames
 from supervisor.tracing.context import read_head, read_params
 from tests.fuzz.target import holds, parts_of, same, text_of
 

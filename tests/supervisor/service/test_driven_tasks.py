@@ -19,7 +19,7 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.input_required import Retry
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer

@@ -53,7 +53,7 @@ from supervisor.metatools.discovery import search
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import Elicitations
-from supervisor.service.asking.parking import Parking
+from supervisor.service.asking.rounds import Parking
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway, ServiceParts

@@ -21,10 +21,9 @@ from supervisor.config import ServerConfig
 from supervisor.config.syntax.units import MIB
 from supervisor.host.loop.workbench import Workbench
 from supervisor.service import tasks
-from supervisor.service.asking import elicitations, parking
+from supervisor.service.asking import elicitations, rounds
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
-from supervisor.service.asking.parking import Parked, Parking
-from supervisor.service.asking.rounds import Rounds
+from supervisor.service.asking.rounds import Parked, Parking, Rounds
 from supervisor.service.client import Client
 from supervisor.service.results.keeper import KeptResults
 from supervisor.service.tasks import HeldTasks
@@ -89,7 +88,7 @@ def room_for_results() -> Take:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parking, "MAX_PARKED", LIMIT)
+    monkeypatch.setattr(rounds, "MAX_PARKED", LIMIT)
     monkeypatch.setattr(tasks, "MAX_TASKS", LIMIT)
     monkeypatch.setattr(subscribers, "MAX_URIS", LIMIT)
     monkeypatch.setattr(elicitations, "MAX_OPEN", LIMIT)

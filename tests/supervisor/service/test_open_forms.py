@@ -16,7 +16,7 @@ from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer

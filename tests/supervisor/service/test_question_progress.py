@@ -11,7 +11,7 @@ import pytest
 from actors.kit import Reply
 from actors.messages import Question
 from actors.protocol.agreement.capabilities import ELICIT
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.asking.rounds import Rounds
 from supervisor.service.client import Client
 from tests.fakes.exchanges import Ear, exchange

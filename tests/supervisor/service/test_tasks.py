@@ -22,8 +22,8 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.tasks import UnknownTask
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig
-from supervisor.service.asking.parking import SealedNames
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import QuestionTable
+from supervisor.service.asking.rounds import SealedNames
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer

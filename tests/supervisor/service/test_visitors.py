@@ -7,8 +7,7 @@ import pytest
 
 from actors.messages import Caller, Question
 from actors.protocol.agreement.capabilities import ELICIT
-from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import Exchange, QuestionTable
 from supervisor.service.asking.rounds import Rounds
 from supervisor.service.client import Client
 from supervisor.service.tasks import HeldTask, TaskVoice

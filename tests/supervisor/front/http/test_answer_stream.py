@@ -20,8 +20,7 @@ from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.answer_stream import MAX_SAID, KeepAlive
-from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.question_table import MAX_OPEN
+from supervisor.service.asking.exchange import MAX_OPEN, Exchange
 from supervisor.service.client import Client
 from tests.fakes.front_server import running
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers, opened

@@ -15,10 +15,8 @@ from actors.kit import Reply
 from actors.messages import Caller, CallServer, Question, Result
 from actors.protocol.agreement.versions import Era
 from supervisor.config import ServerConfig
-from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.parking import Parking
-from supervisor.service.asking.question_table import QuestionTable
-from supervisor.service.asking.rounds import InputNeeded
+from supervisor.service.asking.exchange import Exchange, QuestionTable
+from supervisor.service.asking.rounds import InputNeeded, Parking
 from supervisor.service.client import Client
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange

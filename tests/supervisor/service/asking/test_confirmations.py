@@ -17,12 +17,9 @@ from actors.messages import CallServer, Question, Result
 from actors.principal import LOCAL
 from actors.protocol.asking.input_required import Retry
 from supervisor.host.loop.workbench import Workbench
-from supervisor.service.asking.confirmations import Confirmations, Declined
-from supervisor.service.asking.consents import Consents
-from supervisor.service.asking.exchange import Exchange, SessionState
-from supervisor.service.asking.parking import GRACE_S, Parked, Parking
-from supervisor.service.asking.question_table import QuestionTable
-from supervisor.service.asking.rounds import Rounds
+from supervisor.service.asking.confirmations import Confirmations, Consents, Declined
+from supervisor.service.asking.exchange import Exchange, QuestionTable, SessionState
+from supervisor.service.asking.rounds import GRACE_S, Parked, Parking, Rounds
 from supervisor.service.client import Client
 from tests.fakes.exchanges import Ear
 from tests.fakes.kept_audit import KeptAudit

@@ -20,8 +20,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.registry.happening import Happening
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.elicitations import MAX_OPEN_OF_ONE, CallElicitations, Elicitation, Elicitations
-from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import Exchange, QuestionTable
 from supervisor.service.client import Client
 from tests.fakes.exchanges import Ear
 from tests.fakes.kept_audit import KeptAudit

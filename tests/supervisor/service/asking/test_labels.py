@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from actors.protocol.asking.input_required import InputRequest
-from supervisor.service.asking.labels import label, label_result
+from supervisor.service.asking.exchange import label, label_result
 
 ELICIT = "elicitation/create"
 

@@ -32,13 +32,21 @@ from supervisor.identity.audit import NO_AUDIT
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules
-from supervisor.service.asking.confirmations import Confirmations
-from supervisor.service.asking.consents import Consents
-from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.parking import GRACE_S, MAX_PARKED, SWEPT, Parked, Parking
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.confirmations import Confirmations, Consents
+from supervisor.service.asking.exchange import Exchange, QuestionTable
 from supervisor.service.asking.round_trips import MAX_ROUNDS, RoundTrips
-from supervisor.service.asking.rounds import MAX_OPEN, AskedByResult, CapabilityRequired, InputNeeded, Rounds
+from supervisor.service.asking.rounds import (
+    GRACE_S,
+    MAX_OPEN,
+    MAX_PARKED,
+    SWEPT,
+    AskedByResult,
+    CapabilityRequired,
+    InputNeeded,
+    Parked,
+    Parking,
+    Rounds,
+)
 from supervisor.service.client import Client
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange

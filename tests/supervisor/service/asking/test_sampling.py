@@ -18,8 +18,7 @@ from supervisor.identity.people import Person
 from supervisor.identity.requester import ORIGIN, THE_OPERATOR, Requester, RequestOrigin
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, Message
 from supervisor.service.asking import sampling as module
-from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import Exchange, QuestionTable
 from supervisor.service.asking.sampling import LONGEST_PAUSE_S, MAX_WAIT_S, PAUSE_S, Sampling
 from supervisor.service.client import Client
 from tests.fakes.chat_model import answer_to, defined

@@ -28,7 +28,7 @@ from supervisor.fleet.lives import HeldElsewhere
 from supervisor.plugins.contract import Plugin, PluginOptions, ToolCall
 from supervisor.plugins.questions import TextInput, UserQuestion
 from supervisor.service.asking.confirmations import UNSENT_S
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain

@@ -18,8 +18,8 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolCall
 from supervisor.plugins.questions import ConfirmationInput, QuestionInput, SelectInput, TextInput, UserQuestion
 from supervisor.service.asking.elicitations import Elicitations
-from supervisor.service.asking.parking import Parking
-from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.exchange import QuestionTable
+from supervisor.service.asking.rounds import Parking
 from supervisor.service.plugins.asking import MAX_ANSWER_BYTES, PluginQuestions, read_answer
 from supervisor.service.plugins.hooks import CallHooks
 from supervisor.service.request import ServerRequest

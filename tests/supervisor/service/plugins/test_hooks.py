@@ -20,7 +20,7 @@ from supervisor.identity.requester import ORIGIN, Requester, RequestOrigin
 from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolCall, decode_result
 from supervisor.plugins.hooks import Nobody
 from supervisor.service.asking.elicitations import Elicitations
-from supervisor.service.asking.parking import Parking
+from supervisor.service.asking.rounds import Parking
 from supervisor.service.client import Client
 from supervisor.service.plugins.asking import PluginQuestions
 from supervisor.service.plugins.hooks import CallHooks
