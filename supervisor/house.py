@@ -53,9 +53,9 @@ from supervisor.servers.reach import reached_of, starts_of, transport_of
 from supervisor.servers.reloading.plugins import DeployedPlugins
 from supervisor.servers.reloading.reload import Read, Reload
 from supervisor.store import Store
+from supervisor.store.approvals import Approvals
+from supervisor.store.audit_trail import AuditTrail
 from supervisor.store.memory import StoreMemory
-from supervisor.store.people.approvals import Approvals
-from supervisor.store.people.trail import AuditTrail
 from supervisor.tokens.counting import TokenCounter
 from supervisor.tracing.late import open_tracer
 from supervisor.tracing.port import Tracer

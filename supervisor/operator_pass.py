@@ -17,8 +17,7 @@ from actors.errors import ConfigError
 from actors.protocol.wire import json
 from supervisor.host.places import VARIABLE as DATA_DIR
 from supervisor.host.places import known_data_dirs
-from supervisor.identity.key_file import KEY_FILE, read_key
-from supervisor.identity.operator_key import CHALLENGE, PROOF, endpoint, is_proof, sign_pass
+from supervisor.identity.operator_key import CHALLENGE, KEY_FILE, PROOF, endpoint, is_proof, read_key, sign_pass
 
 VARIABLE: Final = "MCPVISOR_TOKEN"
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]

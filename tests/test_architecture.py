@@ -60,7 +60,7 @@ SYSTEM = {
     "supervisor.fleet.machine": "nodes on one machine: started, signalled, ended",
     "supervisor.front.edge.connection": "a request is answered in one packet, past the stream of trio",
     "supervisor.host": "is about the system",
-    "supervisor.identity.key_file": "modes of a file",
+    "supervisor.identity.operator_key": "modes of a file",
     "supervisor.operator_pass": "the environment has the token of its user",
     "supervisor.process": "where systemd listens is in the environment",
     "supervisor.servers.fleet.lease_guard": "a process beside the daemon, which looks for processes of it",

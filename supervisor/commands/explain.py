@@ -35,7 +35,7 @@ from supervisor.config.provenance import EffectiveValue, explain_confirm, explai
 from supervisor.config.syntax.keys import nearest_names
 from supervisor.config.syntax.origins import Lookups, Origin
 from supervisor.host.places import default_data_dir
-from supervisor.identity.given import Tier
+from supervisor.identity.people import Tier
 from supervisor.values.explained import ExplainedServer, explain_values, stored_of
 
 

@@ -19,7 +19,7 @@ from supervisor.daemon_client.client import base_url
 from supervisor.host.datadir import make_data_dir
 from supervisor.host.files import write_atomically
 from supervisor.host.places import default_data_dir
-from supervisor.identity.tickets import GOOD_FOR_S
+from supervisor.identity.requester import GOOD_FOR_S
 
 PATH = "/ui"
 LINK = "sign-in.html"

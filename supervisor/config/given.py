@@ -14,8 +14,7 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import hint_of, is_comment
 from supervisor.config.syntax.values import Findings, Problem, Remark
-from supervisor.identity.given import Given, Tier
-from supervisor.identity.people import People, Team, User
+from supervisor.identity.people import Given, People, Team, Tier, User
 
 VALUES: Final = "values"
 _KINDS: Final[Mapping[Tier, str]] = {"user": "users", "team": "teams"}

@@ -19,8 +19,7 @@ from supervisor.config.syntax.keys import hint_of, is_comment, name_fault, sugge
 from supervisor.config.syntax.limits import is_address
 from supervisor.config.syntax.values import Problem, Remark, read_members
 from supervisor.config.tool_paths import unfitting
-from supervisor.identity.issuers import ALGORITHMS, Introspection, Issuer
-from supervisor.identity.people import People, Team, User
+from supervisor.identity.people import ALGORITHMS, Introspection, Issuer, People, Team, User
 
 IDENTITY: Final = "identity"
 ISSUERS: Final = "issuers"

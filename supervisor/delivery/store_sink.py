@@ -8,8 +8,8 @@ from supervisor.config.sections.event_sinks import EventSink
 from supervisor.delivery.sink import Delivered, EventBatch
 from supervisor.events.kinds import OfServer, ToolsDiscovered
 from supervisor.store import Store
-from supervisor.store.events.event_table import SavedEvent
 from supervisor.store.records import DAY_S
+from supervisor.store.tables import SavedEvent
 
 
 class StoreSink:

@@ -49,16 +49,24 @@ from supervisor.front.resource import (
     ProtectedResource,
     needed_scope,
 )
-from supervisor.identity.attempts import FailedAttempts, network_of
 from supervisor.identity.audit import NO_AUDIT, Audit
-from supervisor.identity.grants import SCOPES, Bearer, TokenGrant, TokenRefused
 from supervisor.identity.operator_key import PREFIX as OPERATOR_PREFIX
 from supervisor.identity.operator_key import OperatorKey
 from supervisor.identity.people import OPERATOR, Person
-from supervisor.identity.requester import ANYBODY, Requester, RequestOrigin
-from supervisor.identity.secrets import PREFIX, digest_of, id_of, id_of_text
-from supervisor.identity.tickets import SignIns, Tickets
-from supervisor.identity.tokens import SavedToken, TokenTable
+from supervisor.identity.requester import (
+    ANYBODY,
+    SCOPES,
+    Bearer,
+    FailedAttempts,
+    Requester,
+    RequestOrigin,
+    SignIns,
+    Tickets,
+    TokenGrant,
+    TokenRefused,
+    network_of,
+)
+from supervisor.identity.tokens import PREFIX, SavedToken, TokenTable, digest_of, id_of, id_of_text
 from supervisor.servers.deployment import Deployment
 from supervisor.service.doors.addresses import ALL_PATH, CARD, MCP_PATH, personal_server
 from supervisor.service.doors.cards import CATALOGUE_PATH

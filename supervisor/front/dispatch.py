@@ -16,8 +16,7 @@ from supervisor.front.edge.request import HttpRequest, NotAllowed
 from supervisor.front.guard import Guard
 from supervisor.front.proxies import TrustedProxies
 from supervisor.front.resource import METADATA
-from supervisor.identity.grants import EXECUTE
-from supervisor.identity.requester import ORIGIN, RequestOrigin
+from supervisor.identity.requester import EXECUTE, ORIGIN, RequestOrigin
 from supervisor.metrics.families import OTHER
 from supervisor.metrics.meters import Meters
 from supervisor.service.doors.addresses import PERSONAL_PATH, door_of

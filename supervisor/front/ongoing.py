@@ -23,9 +23,8 @@ import trio
 from actors.errors import TooManyCalls
 from actors.kit import Latest, Shares
 from supervisor.front.edge.request import HttpRequest
-from supervisor.identity.grants import Bearer
 from supervisor.identity.people import Person
-from supervisor.identity.requester import Requester
+from supervisor.identity.requester import Bearer, Requester
 from supervisor.servers.deployment import Deployment
 
 ANSWER_S: Final = 1.0

@@ -25,8 +25,7 @@ from supervisor.host.logs import count_lost_records
 from supervisor.host.loop.turns import loop_turns
 from supervisor.host.version import VERSION
 from supervisor.house import House
-from supervisor.identity.key_file import KEY_FILE
-from supervisor.identity.operator_key import OperatorKey
+from supervisor.identity.operator_key import KEY_FILE, OperatorKey
 from supervisor.identity.people import Person, Role, team_of, user_of
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.following import follow

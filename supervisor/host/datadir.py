@@ -28,7 +28,7 @@ from actors.kit import is_want
 from actors.kit.paths import absolute
 from supervisor.host.files import make_private, write_atomically
 from supervisor.host.places import default_data_dir
-from supervisor.identity.key_file import KEY_BYTES, read_key
+from supervisor.identity.operator_key import KEY_BYTES, read_key
 from supervisor.store.file import examine
 
 LOCK_NAME = "daemon.lock"

@@ -1,4 +1,4 @@
-"""How whoever can read the key of a daemon shows that to it, and it to them, without showing the key. Pure.
+"""The key by which its operator is known to a daemon: its file, and how either shows to have it without showing it.
 
     command                                     the process that lives
     ───────                                     ──────────────────────
@@ -20,11 +20,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
+import stat
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
+
+from actors.errors import ConfigError
 
 PREFIX: Final = "mcpvop_"
 CHALLENGE: Final = "challenge"
@@ -113,3 +118,30 @@ class OperatorKey:
 
 def _mac(key: bytes, *parts: str) -> str:
     return hmac.digest(key, "\n".join(("mcpvisor", *parts)).encode(errors="surrogateescape"), hashlib.sha256).hex()
+
+
+KEY_BYTES: Final = 32
+KEY_FILE: Final = "page.key"
+"""Whoever can read this one in a data directory is the operator of the daemon there."""
+
+
+def read_key(path: Path) -> bytes:
+    """Return the key in a file. Raises `OSError`, and `ConfigError` for what is no key of this user alone. Blocks.
+
+    What it says is trusted, so nobody else may be able to write or read it.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        about = os.fstat(fd)
+        private = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o077
+        content = os.read(fd, KEY_BYTES + 1) if private else b""
+    finally:
+        os.close(fd)
+    if private and len(content) == KEY_BYTES:
+        return content
+    fault = f"the key does not have {KEY_BYTES} bytes"
+    if not private:
+        fault = "the key may be known to others: the file must belong to this user, with mode 0600"
+    raise ConfigError(
+        fault, path=str(path), hint="delete it and a new one is made; what the old one sealed is then void"
+    )

@@ -1,4 +1,4 @@
-"""Users, teams and what they may do. Pure.
+"""Users and teams, what they may do, and which values they give for servers. Pure.
 
 A user is known by name: of the configuration, or of the token that was made for it. Everything that is kept of a user
 is kept under its principal, which has another form than that of the local one, so no user can be called as that.
@@ -6,18 +6,93 @@ is kept under its principal, which has another form than that of the local one, 
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import translate
 from functools import cached_property
 from typing import Annotated, Final, Literal
 
+import msgspec
 from msgspec import Meta, Struct, field
 
 from actors.catalogue.metadata import SAFETY, Judgement, Safety
 from actors.principal import LOCAL, Principal
-from supervisor.identity.given import Given
-from supervisor.identity.issuers import MAX_ISSUERS, Issuer, user_name
+from actors.transport.redaction import Confidential
+
+Tier = Literal["team", "user"]
+"""Who gives a value. That of a user goes over that of the team."""
+TIERS: Final[tuple[Tier, ...]] = ("team", "user")
+Value = str | tuple[str, ...]
+"""A text; or several, in the place of one argument."""
+
+
+class Given(Confidential, Struct, frozen=True, kw_only=True):
+    """A value as a team or a user gives it. `locked`: a user may not give another one."""
+
+    value: Value
+    locked: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.value,) if isinstance(self.value, str) else self.value
+
+
+GivenByServer = Mapping[str, Mapping[str, Given]]
+"""What one team or user gives: by server, and by the name of the value."""
+
+
+# Identity providers, as the configuration names them, and who their subjects are here.
+#
+# A subject is known by issuer and `sub` together, never by an address of mail: those are given to others later.
+
+ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
+)
+"""All that may be configured: they sign with a key that only the provider has (RFC 7518 3.1, RFC 8037, RFC 9864)."""
+MAX_ISSUERS: Final = 8
+USER_CHARS: Final = 24
+
+
+class Introspection(Confidential, Struct, frozen=True, kw_only=True):
+    """How a provider is asked about a token (RFC 7662)."""
+
+    endpoint: str = ""
+    """Where it is asked; empty: where its own metadata say."""
+    client_id: str = ""
+    """The client as which the daemon asks; empty: it does not ask."""
+    client_secret: str = ""
+    """The secret of that client, best as `${NAME}`."""
+
+
+class Issuer(Struct, frozen=True, kw_only=True):
+    """One identity provider of the configuration."""
+
+    issuer: str = ""
+    """Its address, letter by letter as it stands in `iss` of its tokens."""
+    audience: tuple[str, ...] = ()
+    """What `aud` of a token may be besides the address of the door that it is shown at, and that of `/mcp`."""
+    algorithms: tuple[str, ...] = ("RS256", "PS256", "ES256", "EdDSA")
+    """Algorithms by which its tokens may be signed. All but these are refused."""
+    allow_untyped: bool = False
+    """Take tokens whose `typ` is `JWT`, or that have none, and not only `at+jwt`. What an ID token has is refused
+    all the same."""
+    introspection: Introspection = Introspection()
+    """Ask the provider about each token, also about those that are no JWT: then the daemon hears of one that was
+    revoked."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the provider is asked about tokens."""
+        return bool(self.introspection.client_id)
+
+
+def user_name(issuer: str, subject: str) -> str:
+    """Return what a subject is called where the configuration names no users; no name of a person can be read of it."""
+    digest = hashlib.blake2b(f"{issuer}\0{subject}".encode("utf-8", "surrogatepass")).digest()
+    return f"u_{base64.b32encode(digest).decode()[:USER_CHARS].lower()}"
+
 
 Role = Literal["member", "auditor", "admin"]
 """A member uses what is theirs; an auditor also reads what others did and how all servers are doing; an admin may also
@@ -257,3 +332,55 @@ def servers_of(
         or not of_teams.get(server, set()).isdisjoint(rights.teams)
         or rights.user in users.get(server, ())
     )
+
+
+# Values that teams and users give for servers, in the configuration or later.
+
+Owner = tuple[Tier, str]
+"""A team, or a user, by name."""
+
+
+_NOTHING: Final[Mapping[str, Given]] = {}
+_NOWHERE: Final[GivenByServer] = {}
+
+
+class GivenValues(Confidential, msgspec.Struct, frozen=True, kw_only=True):
+    """Values by who gives them, and by server. What the configuration has goes over what is `stored`."""
+
+    stored: Mapping[Owner, GivenByServer] = {}
+
+    def of(self, people: People, owner: Owner, server: str) -> Mapping[str, Given]:
+        """Return what a team or a user gives for a server."""
+        stored, in_file = self.parts(people, owner, server)
+        return {**stored, **in_file}
+
+    def parts(self, people: People, owner: Owner, server: str) -> tuple[Mapping[str, Given], Mapping[str, Given]]:
+        """Return that in two parts, stored and of the file: the same objects as long as nothing differs."""
+        tier, name = owner
+        named = people.teams.get(name) if tier == "team" else people.users.get(name)
+        in_file = named.values.get(server, _NOTHING) if named is not None else _NOTHING
+        return self.stored.get(owner, _NOWHERE).get(server, _NOTHING), in_file
+
+    def team_for(self, people: People, teams: Iterable[str], server: str) -> str:
+        """Return which of somebody's teams gives values for a server; empty if none does.
+
+        It is one alone, so that what holds is what one team meant: the first, in the order of the file, that has the
+        server for itself, or else the first that gives any value.
+        """
+        known = [name for name in people.teams if name in teams] or sorted(teams)
+        having = [name for name in known if name in people.teams and server in people.teams[name].servers]
+        giving = [name for name in known if any(self.parts(people, ("team", name), server))]
+        return next(iter([*having, *giving]), "")
+
+    def with_value(self, owner: Owner, server: str, name: str, given: Given | None) -> GivenValues:
+        """Return the values with one more, or one less for None."""
+        of_owner = self.stored.get(owner, {})
+        of_server = {each: value for each, value in of_owner.get(server, {}).items() if each != name}
+        of_server |= {} if given is None else {name: given}
+        servers = {each: values for each, values in of_owner.items() if each != server}
+        servers |= {server: of_server} if of_server else {}
+        others = {each: values for each, values in self.stored.items() if each != owner}
+        return GivenValues(stored={**others, **({owner: servers} if servers else {})})
+
+
+NO_VALUES: Final = GivenValues()

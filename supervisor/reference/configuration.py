@@ -33,8 +33,7 @@ from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL, ForeignKey
 from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, SandboxKind, Seconds, Size
 from supervisor.config.syntax.values import Key, expectation, keys_of
 from supervisor.config.value_rules import ValueRule
-from supervisor.identity.issuers import Introspection, Issuer
-from supervisor.identity.people import People, Team, User
+from supervisor.identity.people import Introspection, Issuer, People, Team, User
 from supervisor.servers.reloading.difference import LIVE
 
 WIDTH: Final = 130

@@ -41,9 +41,7 @@ from supervisor.config.entries.roots import roots_result
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.origins import Origin
-from supervisor.identity.given import Given
-from supervisor.identity.people import OwnLaunch, Person, Role, principal_of, servers_of
-from supervisor.identity.values import NO_VALUES, GivenValues
+from supervisor.identity.people import NO_VALUES, Given, GivenValues, OwnLaunch, Person, Role, principal_of, servers_of
 from supervisor.servers.stateful import held_by
 
 _MAY_ASK: Final = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}

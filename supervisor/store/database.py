@@ -1,4 +1,4 @@
-"""The database: opening, reading, writing, which blocks; and using it on one thread at a time, never the loop's.
+"""The database: what waits to be written, reading and writing, which blocks, and the one thread that does it.
 
 - A file that is damaged, found at opening or later, is moved aside and a fresh one is made: what is in it can be found
   out again. So is what no version of ours writes: rows with values of other types are not returned.
@@ -12,18 +12,153 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
+from typing import Any, Literal, TypeVar, TypeVarTuple
 
 import msgspec
 import trio
+from msgspec.structs import astuple, replace
 
 from actors.errors import ConfigError
 from actors.kit import Conditions, Pauses, is_want
 from actors.kit.decoding import GivesWay
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
-from supervisor.store.writes import Write
+from supervisor.store.records import StoreStatus, ToolUsage
+
+# The queue of writes that wait for the disk.
+#
+# It holds one write per key: a newer one replaces the older, usage is added up. It is therefore bounded by the
+# number of servers, principals and tools, launches, vectors and ended sessions, and by `max_keys` whatever those are.
+# New keys are refused, too, where what waits has `max_bytes`: minutes of what was called add up while a disk fails for
+# long. Records of the audit have a key each, and a bound of their own: no record is lost for another one, and none of
+# the rest.
+
+Key = tuple[str, ...]
+MAX_KEYS = 50_000
+MAX_BYTES = 64 * 1024 * 1024
+"""Of the texts and bytes of all that waits. What is made only when it is written is held by somebody else anyhow."""
+RECORD = "audit record"
+"""The first part of the keys under which records of the audit wait."""
+MAX_RECORDS = 10_000
+"""So many of them wait while the disk fails; those that follow are lost, and counted."""
+
+Payload = bytes | Callable[[], bytes]
+"""What is kept, or what makes it: that is called on the thread that writes, as often as the write is tried."""
+Statement = tuple[str, tuple[Any, ...]]
+"""SQL and its values, any of which may be a `Payload`."""
+
+
+class Later(msgspec.Struct, frozen=True):
+    """Statements that are made on the thread that writes, one by one, as often as the write is tried.
+
+    `size`: the bytes that nobody else holds meanwhile.
+    """
+
+    make: Callable[[], Iterable[Statement]]
+    size: int
+
+
+_ADD_USAGE = (
+    "INSERT INTO tool_usage (principal, server, tool, calls, failures, total_ms, waited_ms)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (principal, server, tool) DO UPDATE SET calls = calls + excluded.calls,"
+    " failures = failures + excluded.failures, total_ms = total_ms + excluded.total_ms,"
+    " waited_ms = waited_ms + excluded.waited_ms"
+)
+
+
+class Write(msgspec.Struct, frozen=True):
+    """What is to be saved together, in the place of an older write of the same key; `usage` is added to it instead.
+    What there is `later` goes before the rest.
+
+    `tried`: it has failed before.
+    """
+
+    key: Key
+    _statements: tuple[Statement, ...] = ()
+    usage: ToolUsage | None = None
+    tried: bool = False
+    later: Later | None = None
+
+    @property
+    def is_record(self) -> bool:
+        """Whether it adds a record to the audit."""
+        return self.key[0] == RECORD
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes its values have, about; those of records of the audit do not count."""
+        if self.is_record:
+            return 0
+        values = chain.from_iterable(values for _, values in self._statements)
+        size = sum(len(value) for value in values if isinstance(value, bytes | str))
+        return size if self.later is None else size + self.later.size
+
+    @property
+    def statements(self) -> Iterable[Statement]:
+        if self.usage is not None:
+            return ((_ADD_USAGE, astuple(self.usage)),)
+        return self._statements if self.later is None else chain(self.later.make(), self._statements)
+
+
+class WriteQueue:
+    """The newest write of each key, oldest key first."""
+
+    def __init__(self, *, max_keys: int = MAX_KEYS, max_bytes: int = MAX_BYTES) -> None:
+        self._max_keys = max_keys
+        self._max_bytes = max_bytes
+        self._waiting: dict[Key, Write] = {}
+        self._records = 0
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether so much waits that what others may send without end is to give way to the rest."""
+        return len(self._waiting) >= self._max_keys // 8 or self._bytes >= self._max_bytes // 4
+
+    def put(self, write: Write) -> bool:
+        """Queue a write. False: the queue is full of other keys, or of bytes, and the write is dropped."""
+        older = self._waiting.get(write.key)
+        size = write.size - (0 if older is None else older.size)
+        if older is None:
+            if size and self._waiting and self._bytes + size > self._max_bytes:
+                return False
+            if write.is_record and self._records >= MAX_RECORDS:
+                return False
+            if not write.is_record and len(self._waiting) - self._records >= self._max_keys:
+                return False
+            self._records += write.is_record
+        self._waiting[write.key] = _merge(older, write)
+        self._bytes += size
+        return True
+
+    def take(self) -> list[Write]:
+        batch, self._waiting, self._records, self._bytes = list(self._waiting.values()), {}, 0, 0
+        return batch
+
+    def put_back(self, batch: Collection[Write]) -> int:
+        """Return the batch taken last, which failed; the number of its writes that had not failed before.
+
+        What was queued meanwhile is newer and wins. The queue may pass `max_keys` here, by one batch at most.
+        """
+        returned = {write.key: replace(write, tried=True) for write in batch}
+        newer = {key: _merge(returned.get(key), write) for key, write in self._waiting.items()}
+        self._waiting = returned | newer
+        self._records = sum(write.is_record for write in self._waiting.values())
+        self._bytes = sum(write.size for write in self._waiting.values())
+        return sum(not write.tried for write in batch)
+
+
+def _merge(older: Write | None, newer: Write) -> Write:
+    if older is None or older.usage is None or newer.usage is None:
+        return newer
+    return Write(newer.key, usage=older.usage.plus(newer.usage))
+
 
 log = logging.getLogger(__name__)
 
@@ -235,3 +370,167 @@ class Disk:
             self._database.close()
         except _FAILURES as error:
             self.fail(str(error))
+
+
+# Write-behind: callers never wait for the disk, and never learn that it failed.
+#
+# - Saving is a plain `def`: it queues and returns, so a handler of an actor may call it.
+# - A disk that fails, is full or locked, or want of threads costs persistence only: the writes are counted, the state
+#   is "degraded", and the batch is tried again by itself, with pauses, together with what came meanwhile; the newest
+#   wins.
+# - A file that cannot be opened at the start holds nobody up: it is opened later, and `ready` says when.
+# - The writer is shielded from the cancellation of its surroundings: only closing ends it, after a last flush.
+
+R = TypeVar("R")
+
+
+FLUSH_S = 5.0
+LINGER_S = 0.2
+OPEN_S = 3.0
+"""For a slow disk at the start; a locked file is given up sooner, after SQLite's own wait."""
+CLOSE_S = 2.0
+KEEP_S = 1.0
+READ_S = 5.0
+
+
+class WriteBehind:
+    """What every table is saved and loaded by."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        clock: Callable[[], float],
+        linger_s: float,
+        max_keys: int,
+        conditions: Conditions | None = None,
+    ) -> None:
+        self._disk = Disk(database, conditions or Conditions(clock))
+        self._database = database
+        self._clock = clock
+        self._linger_s = linger_s
+        self._queue = WriteQueue(max_keys=max_keys)
+        self._unsettled = 0  # writes of the batch that is with the thread now
+        self._flushes: list[trio.Event] = []
+        self._wake = trio.Event()
+        self._hurry = trio.Event()
+        self._writer = trio.CancelScope(shield=True)
+        self._closed = False
+        self._lost_writes = 0
+
+    @property
+    def ready(self) -> trio.Event:
+        return self._disk.ready
+
+    @property
+    def state(self) -> Literal["ok", "degraded"]:
+        return "degraded" if self._disk.trouble else "ok"
+
+    def status(self) -> StoreStatus:
+        return StoreStatus(
+            state=self.state,
+            lost_writes=self._lost_writes,
+            pending_writes=len(self._queue) + self._unsettled,
+            last_error=self._disk.trouble,
+            damaged=self._database.moved,
+        )
+
+    async def flush(self, deadline_s: float = FLUSH_S) -> bool:
+        """Wait until everything queued so far was tried. True: it is all on disk. A checkpoint."""
+        tried = trio.Event()
+        with trio.move_on_after(deadline_s):
+            if self._queue or self._unsettled:
+                self._flushes.append(tried)
+                self._wake.set()
+                self._hurry.set()
+                await tried.wait()
+            await trio.lowlevel.checkpoint()
+            return not self._queue and not self._unsettled
+        return False
+
+    async def secure(self) -> bool:
+        """Wait until what was saved so far was tried; return whether the disk took it. A checkpoint."""
+        await self.flush()
+        return self.state == "ok"
+
+    async def keep(self) -> bool:
+        """Wait until what was saved so far is on disk, at most a moment, and not at all while the disk fails us."""
+        return self.state == "ok" and await self.flush(KEEP_S)
+
+    def _put(
+        self, key: Key, *statements: Statement, usage: ToolUsage | None = None, later: Later | None = None
+    ) -> bool:
+        """Save by some statements, in the place of what waits under the same key, or by adding to it; see `Write`.
+
+        False if that is lost.
+        """
+        if self._closed or not self._queue.put(Write(key, statements, usage, later=later)):
+            self._lost_writes += 1
+            self._disk.fail("the store is closed" if self._closed else "too many writes wait for the disk")
+            return False
+        self._wake.set()
+        return True
+
+    async def _load(self, kind: type[R], query: str, values: Sequence[object] = (), *, tidy: str = "") -> list[R]:
+        return await self._read(self._database.load, kind, query, values, tidy) or []
+
+    async def _read(self, load: Callable[[*Ts], R], *args: *Ts) -> R | None:
+        await self.flush()  # so that a reader finds what was saved before
+        with trio.move_on_after(READ_S):
+            try:
+                loaded = await self._disk.use(load, *args)
+            except Outage:
+                return None
+            if not self._queue:
+                self._disk.recover()
+            return loaded
+        self._disk.fail(f"the disk did not answer within {READ_S:g} s")
+        return None
+
+    async def _write_behind(self) -> None:
+        pauses = Pauses(max_s=MAX_PAUSE_S)
+        with self._writer:
+            while True:
+                await self._wake.wait()
+                with trio.move_on_after(self._linger_s):
+                    await self._hurry.wait()
+                self._wake, self._hurry = trio.Event(), trio.Event()
+                flushes, self._flushes = self._flushes, []
+                saved = await self._write_batch(self._queue.take())
+                for tried in flushes:
+                    tried.set()
+                if saved:
+                    pauses.reset()
+                else:
+                    self._wake.set()
+                    with trio.move_on_after(pauses.next()):
+                        await self._hurry.wait()
+
+    async def _write_batch(self, batch: list[Write]) -> bool:
+        """Save a batch or keep it for the next attempt; return whether none is needed."""
+        if not batch:
+            return True
+        self._unsettled = len(batch)
+        try:
+            dropped = await self._disk.use(self._database.write, batch)
+        except Outage:
+            self._lost_writes += self._queue.put_back(batch)
+            self._unsettled = 0
+            return False
+        self._lost_writes += dropped
+        self._unsettled = 0
+        self._disk.recover()
+        return True
+
+    def _write_here(self) -> None:
+        """Save on the loop: at the end nobody else needs it."""
+        self._lost_writes += self._database.write(self._queue.take())
+
+    def _stop(self) -> None:
+        self._closed = True
+        self._writer.cancel()
+        unsaved = len(self._queue) + self._unsettled
+        if unsaved:
+            log.warning(
+                "%d writes were not saved before the store closed: %s", unsaved, self._disk.trouble or "too slow"
+            )

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from actors.errors import ConfigError
 from actors.principal import LOCAL
-from supervisor.store.audit_table import AUDIT_SCHEMA
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +59,13 @@ _SCHEMA = (
     " name TEXT NOT NULL, sealed BLOB NOT NULL, updated_at REAL NOT NULL,"
     " PRIMARY KEY (tier, owner, server, name)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS fleet_records (key TEXT PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID",
-    *AUDIT_SCHEMA,
+    "CREATE TABLE IF NOT EXISTS audit (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, action TEXT NOT NULL,"
+    " outcome TEXT NOT NULL, principal TEXT NOT NULL, user TEXT NOT NULL, team TEXT NOT NULL, role TEXT NOT NULL,"
+    " credential TEXT NOT NULL, address TEXT NOT NULL, door TEXT NOT NULL, target TEXT NOT NULL, detail TEXT NOT NULL,"
+    " request TEXT NOT NULL, count INTEGER NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS audit_actions ON audit (action, id)",
+    "CREATE INDEX IF NOT EXISTS audit_times ON audit (time)",
+    "CREATE TABLE IF NOT EXISTS audit_dropped (action TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS call_periods (level TEXT NOT NULL, start INTEGER NOT NULL, payload BLOB NOT NULL,"
     " PRIMARY KEY (level, start)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS consents (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,"

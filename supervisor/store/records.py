@@ -13,7 +13,7 @@ import msgspec
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.transport.redaction import Confidential
-from supervisor.identity.given import Tier
+from supervisor.identity.people import Tier
 
 DAY_S = 86_400.0
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import trio
+from msgspec import Struct
 from msgspec.structs import astuple
 
 from actors.kit import Conditions
@@ -16,14 +17,23 @@ from actors.launch import SEPARATOR
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import encode
+from actors.transport.redaction import Confidential
 from supervisor.identity.audit import AuditQuery, AuditRecord
-from supervisor.identity.given import Tier
+from supervisor.identity.people import Tier
 from supervisor.identity.tokens import SavedToken
-from supervisor.store import audit_table
-from supervisor.store.database import BUSY_TIMEOUT_S, Database
-from supervisor.store.events.event_table import EventTable
-from supervisor.store.events.occurrence_table import OccurrenceTable
-from supervisor.store.events.webhook_table import WebhookTable
+from supervisor.store.database import (
+    BUSY_TIMEOUT_S,
+    CLOSE_S,
+    LINGER_S,
+    MAX_KEYS,
+    OPEN_S,
+    RECORD,
+    Database,
+    Later,
+    Payload,
+    Statement,
+    WriteBehind,
+)
 from supervisor.store.records import (
     ALL_UNTIL,
     ERA_TTL_S,
@@ -37,8 +47,6 @@ from supervisor.store.records import (
     SavedValue,
     ToolUsage,
 )
-from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S
-from supervisor.store.writes import MAX_KEYS, RECORD, Later, Payload, Statement
 
 MAX_BATCHES: Final = 4096
 """Batches of calls that wait for the disk, at most; the oldest give way."""
@@ -73,7 +81,151 @@ _EXPIRED_ERA = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
 _LOAD_ERA = f"SELECT era FROM eras WHERE digest = ? AND NOT {_EXPIRED_ERA}"
 
 
-class Store(EventTable, OccurrenceTable, WebhookTable):
+# The audit: rows are added at its end, and removed by age and by a bound for each action, oldest first. So nobody
+# drives out what others did by repeating what they may do. What a bound has removed is counted. Ids only go up
+# (`AUTOINCREMENT`), so a place in the table stays one.
+
+MAX_AUDIT_ROWS: Final = 10_000
+"""Of one action; a row has at most 2 kB."""
+MAX_AUDITED_CALLS: Final = 100_000
+"""Of calls of tools, which are recorded by a setting alone."""
+_TOOL_CALL: Final = "tool.call"
+
+_AUDIT_COLUMNS: Final = ", ".join(AuditRecord.__struct_fields__)
+_APPEND_AUDIT: Final = f"INSERT INTO audit VALUES ({', '.join('?' * len(AuditRecord.__struct_fields__))})"
+_BOUND_AUDIT: Final = (
+    "DELETE FROM audit WHERE action = ? AND id <= (SELECT id FROM audit WHERE action = ? ORDER BY id DESC LIMIT 1"
+    " OFFSET ?)"
+)
+_COUNT_DROPPED: Final = (
+    "INSERT INTO audit_dropped SELECT ?, changes() WHERE changes() > 0"
+    " ON CONFLICT (action) DO UPDATE SET rows = rows + excluded.rows"
+)
+_EXPIRE_AUDIT: Final = "DELETE FROM audit WHERE time < ?"
+_DROPPED: Final = "SELECT action, rows FROM audit_dropped"
+
+
+def _audit_statements(record: AuditRecord) -> tuple[Statement, ...]:
+    """Return what adds a record, and removes what is too much of its action."""
+    action = record.action
+    most = MAX_AUDITED_CALLS if action == _TOOL_CALL else MAX_AUDIT_ROWS
+    return (_APPEND_AUDIT, astuple(record)), (_BOUND_AUDIT, (action, action, most)), (_COUNT_DROPPED, (action,))
+
+
+def _audit_query(query: AuditQuery, limit: int) -> tuple[str, tuple[Any, ...]]:
+    """Return what finds so many records, the newest first."""
+    wanted: list[tuple[str, tuple[Any, ...]]] = [("time >= ?", (query.since,))]
+    if query.before is not None:
+        wanted.append(("id < ?", (query.before,)))
+    if query.user:
+        wanted.append(("user = ?", (query.user,)))
+    if query.action:
+        wanted.append(("(action = ? OR action GLOB ?)", (query.action, f"{query.action}.*")))
+    conditions = " AND ".join(condition for condition, _ in wanted)
+    values = tuple(value for _, values in wanted for value in values)
+    return f"SELECT {_AUDIT_COLUMNS} FROM audit WHERE {conditions} ORDER BY id DESC LIMIT ?", (*values, limit)
+
+
+# Events that a sink of the type `store` keeps: rows are added, and removed by age and number.
+
+_APPEND_EVENT: Final = "INSERT OR REPLACE INTO events (id, time, type, server, payload) VALUES (?, ?, ?, ?, ?)"
+_REPLACE_EVENT: Final = "DELETE FROM events WHERE type = ? AND server = ?"
+_EXPIRE_EVENTS: Final = "DELETE FROM events WHERE time < ?"
+_BOUND_EVENTS: Final = "DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?"
+_LOAD_EVENTS: Final = (
+    "SELECT number, payload FROM events WHERE number < ? AND (? = '' OR type GLOB ?) AND (? = '' OR server = ?)"
+    " ORDER BY number DESC LIMIT ?"
+)
+_NO_NUMBER: Final = 2**62
+
+
+class SavedEvent(Struct, frozen=True, kw_only=True):
+    """An event as it is kept; `only`: it takes the place of earlier ones of its type and server."""
+
+    id: str
+    time: float
+    type: str
+    server: str
+    payload: bytes
+    only: bool = False
+
+
+def _event_statements(events: Sequence[SavedEvent]) -> Iterator[Statement]:
+    for event in events:
+        if event.only:
+            yield _REPLACE_EVENT, (event.type, event.server)
+        yield _APPEND_EVENT, astuple(event)[:-1]
+
+
+# Events of servers: the journal of occurrences, by topic, and how far each topic was followed. Numbers only go up, over
+# all topics. What is kept of a topic and how far it was followed is written together, so after a crash it is followed
+# on from what is there. A place that was lost is a row without an id: a gap.
+
+MAX_OCCURRENCES: Final = 100_000
+MAX_OCCURRENCE_BYTES: Final = 256 * 1024 * 1024
+OCCURRENCE_KEPT_S: Final = 7 * 86_400.0
+"""So much is kept of all topics together, and for so long; the oldest goes first."""
+TOPIC_KEPT_S: Final = 30 * 86_400.0
+MAX_TOPICS: Final = 10_000
+"""How far topics were followed is kept longer, as it is little."""
+_INSERT_OCCURRENCE: Final = "INSERT OR REPLACE INTO occurrences VALUES (?, ?, ?, ?, ?, ?)"
+_FOLLOWED: Final = (
+    "INSERT INTO event_topics VALUES (?, ?, ?, ?) ON CONFLICT (topic) DO UPDATE SET since = max(since, excluded.since),"
+    " cursor = excluded.cursor, saved_at = excluded.saved_at"
+)
+_TRIM_TOPIC: Final = "DELETE FROM occurrences WHERE topic = ? AND number <= ?"
+_LAST_FORGOTTEN: Final = (
+    "SELECT max(coalesce((SELECT max(number) FROM occurrences WHERE saved_at < ?), 0),"
+    " coalesce((SELECT number FROM occurrences ORDER BY number DESC LIMIT 1 OFFSET ?), 0),"
+    " coalesce((SELECT number FROM (SELECT number, sum(length(body)) OVER (ORDER BY number DESC) AS bytes"
+    " FROM occurrences) WHERE bytes > ? ORDER BY number DESC LIMIT 1), 0))"
+)
+"""The last number that is not kept any more."""
+_RAISE_SINCE: Final = (
+    f"WITH gone AS (SELECT topic, max(number) AS number FROM occurrences WHERE number <= ({_LAST_FORGOTTEN})"
+    " GROUP BY topic)"
+    " UPDATE event_topics SET since = max(since, (SELECT number FROM gone WHERE gone.topic = event_topics.topic))"
+    " WHERE topic IN (SELECT topic FROM gone)"
+)
+_TRIM_OCCURRENCES: Final = f"DELETE FROM occurrences WHERE number <= ({_LAST_FORGOTTEN})"
+_TRIM_TOPICS: Final = (
+    "DELETE FROM event_topics WHERE saved_at < ? OR topic IN"
+    " (SELECT topic FROM event_topics ORDER BY saved_at DESC LIMIT -1 OFFSET ?)"
+)
+
+
+class SavedOccurrence(Struct, frozen=True, array_like=True):
+    """One that is kept, or a gap, which has neither id nor body. `time` is when it happened, in unix seconds."""
+
+    number: int
+    event_id: str
+    time: float
+    body: bytes
+
+
+class SavedTopic(Struct, frozen=True, array_like=True):
+    """How far a topic was followed: by the `cursor` of its source; nothing up to `since` is kept."""
+
+    since: int
+    cursor: str | None
+
+
+# Subscriptions whose events are posted to an address.
+
+_SAVE_WEBHOOK: Final = "INSERT OR REPLACE INTO webhooks (id, expires_at, cursor, sealed) VALUES (?, ?, ?, ?)"
+
+
+class SavedWebhook(Confidential, Struct, frozen=True, kw_only=True, array_like=True):
+    """One subscription, until `expires_at` (unix s). `cursor`: behind which it goes on. The rest of it is `sealed`,
+    with its id."""
+
+    id: str
+    expires_at: float
+    cursor: str
+    sealed: bytes
+
+
+class Store(WriteBehind):
     """The daemon's memory across restarts, opened with `open_store`; moments are unix seconds.
 
     None of its methods raises because of the disk. Loading is a checkpoint, and finds nothing if that cannot be read.
@@ -226,19 +378,19 @@ class Store(EventTable, OccurrenceTable, WebhookTable):
     def append_audit(self, record: AuditRecord) -> bool:
         """Add a record to the audit; False if it is lost, as too many wait for the disk."""
         self._records += 1
-        return self._put((RECORD, str(self._records)), *audit_table.append(record))
+        return self._put((RECORD, str(self._records)), *_audit_statements(record))
 
     def expire_audit(self, before: float) -> None:
         """Remove the records from before a moment."""
-        self._put(("audit",), (audit_table.EXPIRE, (before,)))
+        self._put(("audit",), (_EXPIRE_AUDIT, (before,)))
 
     async def load_audit(self, query: AuditQuery, limit: int) -> list[AuditRecord] | None:
         """Return so many of the records that are wanted, the newest first; None if they cannot be read."""
-        return await self._read(self._database.load, AuditRecord, *audit_table.select(query, limit))
+        return await self._read(self._database.load, AuditRecord, *_audit_query(query, limit))
 
     async def load_dropped(self) -> dict[str, int]:
         """Return how many records of each action were removed as they were too many."""
-        return dict(await self._load(tuple[str, int], audit_table.DROPPED))
+        return dict(await self._load(tuple[str, int], _DROPPED))
 
     def save_era(self, digest: str, era: Era) -> None:
         """Keep the era verdict of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""
@@ -347,6 +499,75 @@ class Store(EventTable, OccurrenceTable, WebhookTable):
         query = "SELECT digest, payload FROM phrases"
         rows = await self._read(self._database.load, tuple[bytes, bytes], query)
         return None if rows is None else dict(rows)
+
+    def append_events(self, key: str, events: Sequence[SavedEvent], before: float, rows: int) -> bool:
+        """Add events, and remove those from before a moment and those over a number; False if that is lost.
+
+        Of what waits to be saved, the one with the same key gives way. An event that is there already stays once.
+        """
+        removing: tuple[Statement, ...] = ((_EXPIRE_EVENTS, (before,)), (_BOUND_EVENTS, (rows,)))
+        return self._put(("events", key), *_event_statements(events), *removing)
+
+    async def load_events(self, limit: int, before: int | None, type_: str, server: str) -> list[tuple[int, bytes]]:
+        """Return so many events with their numbers, the newest first, those before a number if one is given.
+
+        `type_` may have a `*`; it and `server` are empty for all.
+        """
+        values = (_NO_NUMBER if before is None else before, type_, type_, server, server, limit)
+        return await self._load(tuple[int, bytes], _LOAD_EVENTS, values)
+
+    def append_occurrences(self, topic: str, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool:
+        """Add what happened, and say how far the topic was followed with that; False if that is lost.
+
+        So it is where much waits for the disk: servers tell as much as they like, and nothing else is lost for that.
+        """
+        if self._queue.is_busy:
+            return False
+        now = self._clock()
+        inserts = [(_INSERT_OCCURRENCE, (row.number, topic, row.event_id, row.time, row.body, now)) for row in rows]
+        saved = (_FOLLOWED, (topic, *astuple(followed), now))
+        key = ("occurrences", str(rows[0].number)) if rows else ("followed", topic)
+        return self._put(key, *inserts, saved, (_TRIM_TOPIC, (topic, followed.since)))
+
+    def trim_occurrences(self) -> None:
+        """Forget what is too old or too much."""
+        now = self._clock()
+        bounds = (now - OCCURRENCE_KEPT_S, MAX_OCCURRENCES, MAX_OCCURRENCE_BYTES)
+        topics = (_TRIM_TOPICS, (now - TOPIC_KEPT_S, MAX_TOPICS))
+        self._put(("occurrences trimmed",), (_RAISE_SINCE, bounds), (_TRIM_OCCURRENCES, bounds), topics)
+
+    async def load_topic(self, topic: str) -> tuple[SavedTopic, list[SavedOccurrence]] | None:
+        """Return how far a topic was followed, and what is kept of it, the oldest first; None if nothing is known."""
+        topics = await self._load(SavedTopic, "SELECT since, cursor FROM event_topics WHERE topic = ?", (topic,))
+        query = "SELECT number, event_id, time, body FROM occurrences WHERE topic = ? AND number > ? ORDER BY number"
+        rows = await self._load(SavedOccurrence, query, (topic, topics[0].since)) if topics else []
+        return (topics[0], rows) if topics else None
+
+    async def load_journal(self) -> tuple[str, int]:
+        """Return the name of this journal, and a number under which all are that were given so far; empty and 0 for a
+        new one, or if the disk does not say."""
+        query = (
+            "SELECT coalesce(max(life), ''), max(coalesce(max(reserved), 0),"
+            " coalesce((SELECT max(number) FROM occurrences), 0)) FROM event_journal"
+        )
+        found = await self._load(tuple[str, int], query)
+        return found[0] if found else ("", 0)
+
+    def save_journal(self, life: str, reserved: int) -> None:
+        """Keep the name of the journal, and a number that no other one reaches."""
+        others = ("DELETE FROM event_journal WHERE life <> ?", (life,))
+        self._put(("event journal",), others, ("INSERT OR REPLACE INTO event_journal VALUES (?, ?)", (life, reserved)))
+
+    def save_webhook(self, saved: SavedWebhook) -> None:
+        self._put(("webhook", saved.id), (_SAVE_WEBHOOK, astuple(saved)))
+
+    def forget_webhook(self, id_: str) -> None:
+        self._put(("webhook", id_), ("DELETE FROM webhooks WHERE id = ?", (id_,)))
+
+    async def load_webhooks(self, now: float) -> list[SavedWebhook] | None:
+        """Return those that have not expired, None if the disk does not say; the others are removed. A checkpoint."""
+        query, tidy = "SELECT * FROM webhooks WHERE expires_at > ?", "DELETE FROM webhooks WHERE expires_at <= ?"
+        return await self._read(self._database.load, SavedWebhook, query, (now,), tidy)
 
 
 @asynccontextmanager

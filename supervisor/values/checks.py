@@ -15,8 +15,7 @@ from supervisor.config import ServerConfig
 from supervisor.config.effective import fault_of, rule_of, takes_of_users, tiers_of
 from supervisor.config.given import place_of
 from supervisor.config.syntax.keys import nearest_names
-from supervisor.identity.given import Given, Tier
-from supervisor.identity.people import Person, servers_of
+from supervisor.identity.people import Given, Person, Tier, servers_of
 from supervisor.servers.deployment import Deployment
 
 TAKERS: Final = "mcpvisor config list names those that take values"

@@ -12,9 +12,7 @@ from actors.errors import InvalidArguments
 from actors.transport.redaction import HIDDEN
 from supervisor.config import Configuration, ServerConfig
 from supervisor.config.effective import effective, is_secret_value, rule_of
-from supervisor.identity.given import Given, Tier
-from supervisor.identity.people import Person
-from supervisor.identity.values import GivenValues
+from supervisor.identity.people import Given, GivenValues, Person, Tier
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.values.rows import ValueRow, mask_value, rows_of_server, team_of
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from supervisor.identity.given import Tier
+from supervisor.identity.people import Tier
 from supervisor.servers.deployment import Deployment
 from supervisor.values.rows import ValueRow, rows_of_server, team_of, tiered_servers
 

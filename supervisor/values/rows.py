@@ -22,8 +22,7 @@ from supervisor.config.effective import (
     tiers_of,
 )
 from supervisor.config.given import place_of
-from supervisor.identity.given import Given, Tier, Value
-from supervisor.identity.people import Person, servers_of
+from supervisor.identity.people import Given, Person, Tier, Value, servers_of
 from supervisor.servers.deployment import Deployment
 
 Kept = Literal["file", "daemon"]

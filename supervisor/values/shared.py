@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from supervisor.identity.given import Given, Tier
-from supervisor.identity.values import GivenValues
+from supervisor.identity.people import Given, GivenValues, Tier
 from supervisor.values.checks import ValuePlace
 from supervisor.values.table import ValueTable
 

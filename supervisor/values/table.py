@@ -18,10 +18,8 @@ from msgspec.structs import astuple, replace
 from actors.errors import SupervisorError
 from actors.kit import Latest
 from supervisor.host.loop.workbench import beside
-from supervisor.identity.given import Given, Tier
-from supervisor.identity.people import Person
+from supervisor.identity.people import Given, GivenValues, Owner, Person, Tier
 from supervisor.identity.tokens import NotKept
-from supervisor.identity.values import GivenValues, Owner
 from supervisor.servers.deployment import Deployment
 from supervisor.store import SavedValue
 from supervisor.values.checks import UnknownValue, ValuePlace, check_not_in_file, check_server, check_value

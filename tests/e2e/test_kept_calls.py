@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 import trio
 
-from supervisor.store.write_behind import LINGER_S
+from supervisor.store.database import LINGER_S
 from supervisor.usage.history import FLUSH_S
 from tests.e2e.daemons import PATIENCE_S, Daemon, client, message, restarted, running, stand_in
 

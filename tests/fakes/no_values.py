@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.kit import Latest
-from supervisor.identity.given import Tier
+from supervisor.identity.people import Tier
 from supervisor.servers.deployment import Deployment
 from supervisor.store import SavedValue
 from supervisor.values.table import ValueTable

@@ -30,10 +30,10 @@ from supervisor.front.dispatch import WEBSOCKET_PATH
 from supervisor.front.pages.app import NO_PAGE
 from supervisor.front.pages.rights import ANYBODY, may_ask, needed_role
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.identity import attempts
+from supervisor.identity import requester as requester_module
 from supervisor.identity.people import ROLES, Person
 from supervisor.identity.requester import Requester
-from supervisor.identity.secrets import new_token
+from supervisor.identity.tokens import new_token
 from supervisor.oauth.bearer import verifier
 from supervisor.oauth.bearer.provider import IdentityProvider
 from supervisor.servers.deployment import DeployedServer
@@ -117,7 +117,7 @@ def provided(monkeypatch: pytest.MonkeyPatch) -> MemoryProvider:
     provider = MemoryProvider()
     make = IdentityProvider
     monkeypatch.setattr(verifier, "IdentityProvider", lambda issuer, nursery: make(issuer, nursery, provider))
-    monkeypatch.setattr(attempts, "BURST", 1_000_000)
+    monkeypatch.setattr(requester_module, "BURST", 1_000_000)
     return provider
 
 

@@ -14,9 +14,9 @@ import trio
 
 from actors.catalogue.lists.marks import digest_of
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.identity.secrets import new_token
+from supervisor.identity.tokens import new_token
 from supervisor.servers.deployment import DeployedServer
-from supervisor.store.people.trail import DIGEST_CHARS
+from supervisor.store.audit_trail import DIGEST_CHARS
 from supervisor.store.records import DAY_S
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool

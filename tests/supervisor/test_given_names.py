@@ -15,9 +15,8 @@ from supervisor.config import Settings
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SessionMemory, Sessions
 from supervisor.identity.people import Person
-from supervisor.identity.requester import Requester
-from supervisor.identity.secrets import new_token
-from supervisor.identity.tickets import Tickets
+from supervisor.identity.requester import Requester, Tickets
+from supervisor.identity.tokens import new_token
 from supervisor.service.asking.rounds import SealedNames
 
 MADE = 10_000

@@ -29,12 +29,11 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import tokens
-from supervisor.identity.key_file import KEY_FILE
-from supervisor.identity.operator_key import GOOD_FOR_S, OperatorKey, endpoint, sign_pass
+from supervisor.identity.operator_key import GOOD_FOR_S, KEY_FILE, OperatorKey, endpoint, sign_pass
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.refusal import HEADER
 from supervisor.service.asking.elicitations import CallElicitations
-from supervisor.store.write_behind import WriteBehind
+from supervisor.store.database import WriteBehind
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryPeer, MemoryTransport

@@ -19,7 +19,7 @@ from supervisor.host.systemd import Systemd
 from supervisor.parts import POLICY, DaemonParts, PartLost
 from supervisor.servers.capacity.capacity import Capacity
 from supervisor.servers.journals.keeper import LogKeeper
-from supervisor.store.people.trail import AuditTrail
+from supervisor.store.audit_trail import AuditTrail
 from supervisor.usage.totals import Usage
 from tests.supervisor.test_daemon import configuration, remembered, running, until_ready
 

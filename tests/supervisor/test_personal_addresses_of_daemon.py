@@ -15,7 +15,7 @@ from mcp import Client
 from trio_websocket import ConnectionClosed
 
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.identity.secrets import new_token
+from supervisor.identity.tokens import new_token
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_identity_of_daemon import IDENTITY, SERVERS, Doorway, doorway, edited
 

@@ -12,7 +12,7 @@ import pytest
 
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
-from supervisor.store.write_behind import WriteBehind
+from supervisor.store.database import WriteBehind
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.supervisor.test_daemon import configuration, running

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.identity.given import TIERS as TIERS
-from supervisor.identity.given import Given as Given
-from supervisor.identity.given import GivenByServer as GivenByServer
-from supervisor.identity.given import Tier as Tier
-from supervisor.identity.given import Value as Value
+from supervisor.identity.people import TIERS as TIERS
+from supervisor.identity.people import Given as Given
+from supervisor.identity.people import GivenByServer as GivenByServer
+from supervisor.identity.people import Tier as Tier
+from supervisor.identity.people import Value as Value
 
 
 class Reference(msgspec.Struct, frozen=True):

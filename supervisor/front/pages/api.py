@@ -52,10 +52,9 @@ from supervisor.host.loop.lag import LoopLag
 from supervisor.host.loop.turns import LoopTurns
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
-from supervisor.identity.grants import Bearer
 from supervisor.identity.operator_key import OperatorKey
 from supervisor.identity.people import ConfirmRules, Person, user_of
-from supervisor.identity.tickets import SignIns, Tickets
+from supervisor.identity.requester import Bearer, SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.meters import Meters
 from supervisor.oauth.port import Accounts
@@ -72,8 +71,8 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Service
 from supervisor.store import ReplacedDefinition
-from supervisor.store.people.approvals import Approvals
-from supervisor.store.people.trail import AuditTrail
+from supervisor.store.approvals import Approvals
+from supervisor.store.audit_trail import AuditTrail
 from supervisor.tracing.port import Tracer
 from supervisor.usage.history import History
 from supervisor.values.table import ValueTable

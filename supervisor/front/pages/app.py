@@ -39,7 +39,7 @@ from supervisor.front.pages.requests import FromElsewhere, NoKey, S, decode
 from supervisor.front.pages.rights import check_right
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.tokens import NotKept, TooManyTokens
-from supervisor.store.people.approvals import NotAsSeen
+from supervisor.store.approvals import NotAsSeen
 from supervisor.values.checks import UnknownValue, ValueNotTaken
 from supervisor.values.table import TooManyValues
 

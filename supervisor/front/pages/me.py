@@ -23,7 +23,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import OF_LISTS, token_savings
-from supervisor.identity.tickets import GOOD_FOR_S, Purpose
+from supervisor.identity.requester import GOOD_FOR_S, Purpose
 from supervisor.service.doors.addresses import path_of
 
 

@@ -17,8 +17,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.bodies import read_json
 from supervisor.identity.people import Person, Role
-from supervisor.identity.secrets import id_of
-from supervisor.identity.tokens import MAX_LABEL_CHARS, SavedToken
+from supervisor.identity.tokens import MAX_LABEL_CHARS, SavedToken, id_of
 from supervisor.servers.deployment import Deployment
 from supervisor.service.doors.addresses import personal_path
 from supervisor.service.realms import servers_by

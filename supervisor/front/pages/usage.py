@@ -14,11 +14,11 @@ from quart import Response
 from quart_trio import QuartTrio
 
 from actors.principal import Principal
+from supervisor.events.places import MemberNumbers
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.host.loop.workbench import beside
-from supervisor.identity.member_numbers import MemberNumbers
 from supervisor.identity.people import user_of
 from supervisor.usage.records import FAILED, NOT_SENT, CallOutcome, CallRecord
 from supervisor.usage.summaries import WINDOWS, By, CallSelection, begin_of, figures, rows, timeline, total

@@ -22,8 +22,7 @@ from supervisor.front.pages.audit import describe
 from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.configuration import check_key
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.identity.given import Given, Tier, Value
-from supervisor.identity.people import Person
+from supervisor.identity.people import Given, Person, Tier, Value
 from supervisor.values.checks import ValuePlace, check_owner, check_server
 from supervisor.values.rows import ShownValues, ValueRow, awaits_team, rows_of_server, team_of, tiered_servers
 

@@ -27,9 +27,8 @@ from supervisor.front.pages.trust import Approval, approve_tools
 from supervisor.front.proxies import FORWARDED
 from supervisor.front.ui.frame import ORDERS, Frame
 from supervisor.front.ui.rendering import lead_to
-from supervisor.identity.given import Given, Tier
-from supervisor.identity.requester import ORIGIN, Requester
-from supervisor.identity.tickets import LIFE_S
+from supervisor.identity.people import Given, Tier
+from supervisor.identity.requester import LIFE_S, ORIGIN, Requester
 from supervisor.values.checks import ValuePlace
 
 SIGN_IN: Final = "/ui/sign-in"

@@ -36,7 +36,7 @@ from supervisor.front.ui.people import MAX_NAMES, add_people
 from supervisor.front.ui.questions import add_question_pages
 from supervisor.front.ui.rendering import ASSETS, asset, lead_to
 from supervisor.front.ui.words import defined_by, display_name, kind_of, life_of, told_of
-from supervisor.identity.grants import EXECUTE
+from supervisor.identity.requester import EXECUTE
 from supervisor.usage.records import OUTCOMES
 from supervisor.usage.summaries import WINDOWS
 

@@ -45,7 +45,7 @@ from supervisor.front.mcp.params import read_cancelled, read_initialize, read_le
 from supervisor.front.websocket.listens import Listens
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
-from supervisor.identity.grants import SCOPES
+from supervisor.identity.requester import SCOPES
 from supervisor.service.asking.exchange import Exchange, QuestionTable, SessionState
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain

@@ -23,8 +23,8 @@ from joserfc.jws import JWSRegistry, deserialize_compact
 from joserfc.jwt import JWTClaimsRegistry
 
 from actors.protocol.wire import json
-from supervisor.identity.grants import TokenGrant, TokenRefused, UnknownKey
-from supervisor.identity.issuers import Issuer
+from supervisor.identity.people import Issuer
+from supervisor.identity.requester import TokenGrant, TokenRefused, UnknownKey
 from supervisor.oauth.issuers.metadata import words_of
 
 LEEWAY_S: Final = 60

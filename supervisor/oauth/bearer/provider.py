@@ -21,8 +21,8 @@ import trio
 
 from actors.errors import ProviderUnavailable
 from supervisor.host.loop.workbench import beside
-from supervisor.identity.grants import TokenGrant, UnknownKey
-from supervisor.identity.issuers import Issuer
+from supervisor.identity.people import Issuer
+from supervisor.identity.requester import TokenGrant, UnknownKey
 from supervisor.oauth.bearer.claims import PublicKey, check_jwt, read_introspection, read_keys
 from supervisor.oauth.issuers.discovery import published_issuer
 from supervisor.oauth.issuers.fetch import Fetcher

@@ -23,9 +23,8 @@ import trio
 from actors.errors import ProviderUnavailable
 from actors.kit import Latest
 from actors.kit.fairness.quota import Quota
-from supervisor.identity.attempts import network_of
-from supervisor.identity.grants import TokenGrant, TokenRefused, UnknownKey
-from supervisor.identity.issuers import Issuer
+from supervisor.identity.people import Issuer
+from supervisor.identity.requester import TokenGrant, TokenRefused, UnknownKey, network_of
 from supervisor.oauth.bearer.claims import named_issuer
 from supervisor.oauth.bearer.provider import IdentityProvider
 from supervisor.servers.deployment import Deployment

@@ -25,8 +25,7 @@ from actors.protocol.agreement.capabilities import SAMPLE
 from actors.protocol.asking.questions import sample_params, sampled_text
 from actors.protocol.wire.json import NO_RAW
 from actors.protocol.wire.jsonrpc import RemoteError
-from supervisor.identity.grants import EXECUTE
-from supervisor.identity.requester import ORIGIN
+from supervisor.identity.requester import EXECUTE, ORIGIN
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, Message, NoAnswer
 from supervisor.phrases.describing import Describing
 from supervisor.service.asking.exchange import Exchange

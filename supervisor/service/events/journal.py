@@ -30,7 +30,7 @@ from supervisor.service.events.limits import (
     MAX_LOGS,
     MAX_READ_BYTES,
 )
-from supervisor.store.events.occurrence_table import SavedOccurrence, SavedTopic
+from supervisor.store.tables import SavedOccurrence, SavedTopic
 
 RESERVED: Final = 1_000_000
 """So many numbers are given until it is saved again which ones no later life of the daemon gives."""

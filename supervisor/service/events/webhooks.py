@@ -47,7 +47,7 @@ from supervisor.service.events.posting import Health, Poster, Posting
 from supervisor.service.events.terms import Subscribe, Terms, check_secret, granted_s, read_subscribe
 from supervisor.service.events.topics import Topic, Topics, checked
 from supervisor.service.events.types import Viewpoint
-from supervisor.store.events.webhook_table import SavedWebhook
+from supervisor.store.tables import SavedWebhook
 
 if TYPE_CHECKING:  # cryptography is megabytes, which are needed for what is kept alone
     from supervisor.store.sealing import Sealing

@@ -36,7 +36,7 @@ from supervisor.front.pages.bodies import Unreadable, read_form
 from supervisor.front.pages.requests import decode
 from supervisor.front.proxies import TrustedProxies
 from supervisor.identity.operator_key import OperatorKey, is_proof
-from supervisor.identity.secrets import digest_of
+from supervisor.identity.tokens import digest_of
 from supervisor.metatools.inventory import decode_cursor
 from supervisor.service.asking.rounds import SealedNames
 from supervisor.tracing.context import read_head, read_params

@@ -20,7 +20,7 @@ from supervisor.config.syntax.editing import put, remove
 from supervisor.config.syntax.expand import expand, has_reference, parse_env_file, split
 from supervisor.config.syntax.jsonc import read_document, show_path
 from supervisor.config.syntax.keys import name_fault, suggest_name
-from supervisor.identity.secrets import digest_of
+from supervisor.identity.tokens import digest_of
 from tests.fuzz.target import holds, parts_of, same, text_of
 
 ENVIRON = {"A": "1", "HOME": "/home/a", "TOKEN": "geheim", "EMPTY": ""}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.host.datadir import DataDir
-from supervisor.identity.secrets import digest_of, id_of
+from supervisor.identity.tokens import digest_of, id_of
 from tests.supervisor.commands.test_cli import ask
 from tests.supervisor.test_identity_of_daemon import Doorway, data, doorway
 

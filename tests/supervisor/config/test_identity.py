@@ -14,8 +14,7 @@ from supervisor.config import Configuration, parse
 from supervisor.config.provenance import EffectiveValue, explain_daemon
 from supervisor.config.syntax.keys import name_fault
 from supervisor.config.syntax.origins import DEFAULT
-from supervisor.identity.issuers import Issuer
-from supervisor.identity.people import People, Team, User
+from supervisor.identity.people import Issuer, People, Team, User
 
 FILE = Path("/x/mcp.json")
 

@@ -10,8 +10,7 @@ from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.request import HttpRequest, NotAllowed
 from supervisor.identity.operator_key import OperatorKey, endpoint, sign_pass
 from supervisor.identity.requester import Requester
-from supervisor.identity.secrets import digest_of, new_token
-from supervisor.identity.tokens import SavedToken, TokenTable
+from supervisor.identity.tokens import SavedToken, TokenTable, digest_of, new_token
 from tests.fakes.deployments import deployment
 from tests.fakes.no_tokens import NoTokens
 

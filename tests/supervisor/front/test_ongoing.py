@@ -14,9 +14,8 @@ import trio.testing
 from actors.kit import Latest
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.ongoing import ANSWER_S, LOOK_EVERY_S, Ongoing
-from supervisor.identity.grants import Bearer, TokenGrant
 from supervisor.identity.people import Person
-from supervisor.identity.requester import Requester
+from supervisor.identity.requester import Bearer, Requester, TokenGrant
 from supervisor.identity.tokens import SavedToken
 from supervisor.servers.deployment import Deployment
 from tests.fakes.deployments import deployment

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from supervisor.front.edge.fields import Fields
 from supervisor.front.resource import INSUFFICIENT, INVALID, METADATA, ProtectedResource, needed_scope
-from supervisor.identity.grants import EXECUTE, READ, TokenGrant
+from supervisor.identity.requester import EXECUTE, READ, TokenGrant
 from supervisor.oauth.issuers.metadata import challenge_of
 from tests.fakes.identity_provider import ISSUER
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.identity import attempts as module
-from supervisor.identity.attempts import BURST, EVERY_S, FailedAttempts
+from supervisor.identity import requester
+from supervisor.identity.requester import BURST, EVERY_S, FailedAttempts
 
 HERE = "192.0.2.1"
 
@@ -56,7 +56,7 @@ def test_an_address_is_counted_by_what_its_owner_can_have(one: str, other: str, 
 
 
 def test_so_many_addresses_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_ADDRESSES", 3)
+    monkeypatch.setattr(requester, "MAX_ADDRESSES", 3)
     attempts = FailedAttempts()
     for _ in range(BURST):
         attempts.fail(HERE, 0.0)

@@ -28,7 +28,7 @@ from supervisor.identity.audit import (
 from supervisor.identity.operator_key import sign_pass
 from supervisor.identity.people import Person
 from supervisor.identity.requester import ANYBODY, MESSAGE_ID, THE_OPERATOR, Requester, RequestOrigin
-from supervisor.identity.secrets import token_of
+from supervisor.identity.tokens import token_of
 
 ANA = Requester(person=Person(user="ana", team="core", role="admin"), credential="0123456789ab")
 SECRETS = st.one_of(

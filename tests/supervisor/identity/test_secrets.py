@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.identity.secrets import (
+from supervisor.identity.tokens import (
     ID_CHARS,
     PREFIX,
     digest_of,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.identity import tickets as module
+from supervisor.identity import requester as module
 from supervisor.identity.people import Person
-from supervisor.identity.requester import Requester
-from supervisor.identity.tickets import LIFE_S, MAX_OF_ONE, SignIns
+from supervisor.identity.requester import LIFE_S, MAX_OF_ONE, Requester, SignIns
 from supervisor.identity.tokens import SavedToken
 
 

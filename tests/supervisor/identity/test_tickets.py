@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.identity.people import Person
-from supervisor.identity.requester import Requester
-from supervisor.identity.tickets import GOOD_FOR_S, MAX_OF_ONE, MAX_OPEN, Tickets
+from supervisor.identity.requester import GOOD_FOR_S, MAX_OF_ONE, MAX_OPEN, Requester, Tickets
 from supervisor.identity.tokens import SavedToken
 
 

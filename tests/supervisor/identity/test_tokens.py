@@ -7,8 +7,7 @@ import pytest
 from actors.errors import InvalidArguments
 from supervisor.identity import tokens as module
 from supervisor.identity.people import ROLES
-from supervisor.identity.secrets import id_of, token_of
-from supervisor.identity.tokens import USE_NOTED_S, NotKept, SavedToken, TokenTable, TooManyTokens
+from supervisor.identity.tokens import USE_NOTED_S, NotKept, SavedToken, TokenTable, TooManyTokens, id_of, token_of
 
 
 class Disk:

@@ -10,9 +10,7 @@ import pytest
 
 from actors.errors import ConfigError
 from supervisor.config import parse
-from supervisor.identity.given import Given
-from supervisor.identity.people import People, Person, Team, User
-from supervisor.identity.values import NO_VALUES, GivenValues, Owner
+from supervisor.identity.people import NO_VALUES, Given, GivenValues, Owner, People, Person, Team, User
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.launches.accounts import AccountName, account_of
 from tests.fakes.deployments import KEY

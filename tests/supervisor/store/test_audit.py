@@ -20,8 +20,8 @@ from supervisor.config import Settings
 from supervisor.identity.audit import AuditQuery, AuditRecord
 from supervisor.identity.requester import RequestOrigin
 from supervisor.identity.tokens import NotKept
-from supervisor.store import Store, audit_table, open_store, writes
-from supervisor.store.people.trail import EXPIRE_S, AuditTrail
+from supervisor.store import Store, database, open_store, tables
+from supervisor.store.audit_trail import EXPIRE_S, AuditTrail
 from supervisor.store.records import DAY_S
 
 NOW = 1_800_000_000.0
@@ -134,8 +134,8 @@ async def test_calls_are_recorded_where_that_is_wanted(path: Path) -> None:
 async def test_too_many_of_an_action_push_out_their_own_oldest_and_that_is_counted(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_table, "MAX_ROWS", 3)
-    monkeypatch.setattr(audit_table, "MAX_CALLS", 1)
+    monkeypatch.setattr(tables, "MAX_AUDIT_ROWS", 3)
+    monkeypatch.setattr(tables, "MAX_AUDITED_CALLS", 1)
     async with scene(path, audit_calls=True) as at:
         at.trail.note("token.create", "first")
         for number in range(5):
@@ -152,7 +152,7 @@ async def test_too_many_of_an_action_push_out_their_own_oldest_and_that_is_count
 async def test_while_the_disk_is_locked_nothing_waits_and_what_has_no_room_is_counted_and_said(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writes, "MAX_RECORDS", 3)
+    monkeypatch.setattr(database, "MAX_RECORDS", 3)
     async with scene(path, busy_timeout_s=0.01) as at:
         assert await at.store.flush()
         with closing(sqlite3.connect(path, isolation_level=None)) as other:

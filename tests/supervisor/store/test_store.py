@@ -17,11 +17,10 @@ from actors.kit import Conditions
 from actors.principal import LOCAL
 from supervisor.identity.tokens import SavedToken
 from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, file, open_store
-from supervisor.store.database import Database
+from supervisor.store.database import Database, Write
 from supervisor.store.file import damaged_copies, examine, move_aside
 from supervisor.store.memory import StoreMemory
 from supervisor.store.records import LAUNCH_KEPT_S, SavedGrant, SavedValue
-from supervisor.store.writes import Write
 from tests.fakes.want import no_threads
 
 NOW = 1_000_000.0

@@ -15,13 +15,13 @@ from actors.catalogue.lists.validation import read_again
 from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
 from supervisor.identity.audit import AuditQuery
-from supervisor.identity.given import Given
+from supervisor.identity.people import Given
 from supervisor.oauth.kept import Vault
 from supervisor.phrases.sources import Sources
 from supervisor.service.events.terms import Terms
 from supervisor.store import ToolUsage, open_store
+from supervisor.store.approvals import Approvals
 from supervisor.store.file import SCHEMA_VERSION
-from supervisor.store.people.approvals import Approvals
 from supervisor.store.sealing import Sealing
 from supervisor.usage.history import History
 from tests.supervisor.store.earlier import (

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from supervisor.identity.given import Given
-from supervisor.identity.values import GivenValues
+from supervisor.identity.people import Given, GivenValues
 from supervisor.servers.deployment import Deployment
 from supervisor.values.holders import ValueHolder, ValueHolders, known_users, value_holders
 from supervisor.values.rows import team_of, tiered_servers

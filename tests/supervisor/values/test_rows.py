@@ -12,9 +12,7 @@ from msgspec import to_builtins
 from actors.errors import InvalidArguments
 from supervisor.config import Configuration, parse
 from supervisor.config.provenance import explain_server
-from supervisor.identity.given import Given
-from supervisor.identity.people import Person
-from supervisor.identity.values import GivenValues
+from supervisor.identity.people import Given, GivenValues, Person
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.values.explained import ExplainedServer, explain_values, stored_of
 from supervisor.values.rows import ValueRow, awaits_team, rows_of_server, team_of, tiered_servers

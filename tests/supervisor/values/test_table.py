@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from actors.errors import InvalidArguments, SupervisorError, UnknownServer
 from actors.kit import Latest
 from supervisor.config import parse
-from supervisor.identity.given import Given, Tier, Value
-from supervisor.identity.people import OPERATOR, Person
+from supervisor.identity.people import OPERATOR, Given, Person, Tier, Value
 from supervisor.identity.tokens import NotKept
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.store import SavedValue

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from actors.catalogue.trust import Pins
-from supervisor.store.people.approvals import Approvals
+from supervisor.store.approvals import Approvals
 
 if TYPE_CHECKING:  # it needs cryptography, which takes megabytes
     from supervisor.servers.fleet.shared.records import SharedRecords

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from joserfc.errors import UnsupportedAlgorithmError
 from joserfc.jwk import OctKey, RSAKey
 
-from supervisor.identity.grants import EXECUTE, READ, TokenRefused, UnknownKey
-from supervisor.identity.issuers import ALGORITHMS, Introspection, Issuer
+from supervisor.identity.people import ALGORITHMS, Introspection, Issuer
+from supervisor.identity.requester import EXECUTE, READ, TokenRefused, UnknownKey
 from supervisor.oauth.bearer.claims import LEEWAY_S, _Algorithms, check_jwt, named_issuer, read_introspection, read_keys
 from tests.fakes.identity_provider import DOOR, EC, ED, ISSUER, NOW, RSA, Key, key_set, signed
 

@@ -13,8 +13,8 @@ import pytest
 import trio
 
 from actors.errors import ProviderUnavailable
-from supervisor.identity.grants import TokenRefused, UnknownKey
-from supervisor.identity.issuers import Introspection, Issuer
+from supervisor.identity.people import Introspection, Issuer
+from supervisor.identity.requester import TokenRefused, UnknownKey
 from supervisor.oauth.bearer import provider as module
 from supervisor.oauth.bearer.provider import IdentityProvider
 from tests.fakes.identity_provider import NOW, RSA, key_set, signed

@@ -11,8 +11,8 @@ import trio.testing
 from joserfc.jwk import RSAKey
 
 from actors.errors import ProviderUnavailable
-from supervisor.identity.grants import TokenRefused, UnknownKey
-from supervisor.identity.issuers import Introspection, Issuer
+from supervisor.identity.people import Introspection, Issuer
+from supervisor.identity.requester import TokenRefused, UnknownKey
 from supervisor.oauth.bearer.provider import (
     ANSWER_S,
     FRESH_S,

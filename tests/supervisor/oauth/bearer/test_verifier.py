@@ -10,9 +10,8 @@ import trio
 import trio.testing
 
 from actors.errors import ProviderUnavailable
-from supervisor.identity.grants import TokenGrant, TokenRefused
-from supervisor.identity.issuers import Introspection, Issuer
-from supervisor.identity.people import People
+from supervisor.identity.people import Introspection, Issuer, People
+from supervisor.identity.requester import TokenGrant, TokenRefused
 from supervisor.oauth.bearer import verifier as module
 from supervisor.oauth.bearer.provider import IdentityProvider
 from supervisor.oauth.bearer.verifier import GOOD_S, MAX_QUESTIONS, WRONG_S, Verifier

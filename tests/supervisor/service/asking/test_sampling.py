@@ -13,9 +13,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.identity.grants import EXECUTE, READ, TokenGrant
 from supervisor.identity.people import Person
-from supervisor.identity.requester import ORIGIN, THE_OPERATOR, Requester, RequestOrigin
+from supervisor.identity.requester import EXECUTE, ORIGIN, READ, THE_OPERATOR, Requester, RequestOrigin, TokenGrant
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, Message
 from supervisor.service.asking import sampling as module
 from supervisor.service.asking.exchange import Exchange, QuestionTable

@@ -13,9 +13,8 @@ from supervisor.fleet.lives import DaemonLife, HeldElsewhere
 from supervisor.service.events import journal as journals
 from supervisor.service.events.journal import Journal, Kept, TopicLog
 from supervisor.service.events.limits import MAX_KEPT, MAX_KEPT_BYTES, MAX_READ_BYTES
-from supervisor.store import open_store
-from supervisor.store.events import occurrence_table
-from supervisor.store.events.occurrence_table import SavedOccurrence, SavedTopic
+from supervisor.store import open_store, tables
+from supervisor.store.tables import SavedOccurrence, SavedTopic
 
 STEPS = st.lists(st.sampled_from(["event", "event", "event", "gap"]), max_size=30)
 
@@ -278,7 +277,7 @@ async def test_the_store_knows_a_number_that_no_other_one_reaches(tmp_path: Path
 
 
 async def test_the_store_keeps_it_within_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(occurrence_table, "MAX_ROWS", 3)
+    monkeypatch.setattr(tables, "MAX_OCCURRENCES", 3)
     now = 1000.0
     async with open_store(tmp_path / "store.sqlite3", clock=lambda: now) as store:
         journal = Journal(lambda: now, store)
@@ -297,11 +296,11 @@ async def test_the_store_keeps_it_within_its_bounds(tmp_path: Path, monkeypatch:
         assert read.after(log.head - 4, 10).truncated
         before = await again.open("q")
         assert (before.cursor, before.since, before.after(before.since, 9).events) == ("7", quiet.head, [])
-        monkeypatch.setattr(occurrence_table, "MAX_BYTES", 3)
+        monkeypatch.setattr(tables, "MAX_OCCURRENCE_BYTES", 3)
         store.trim_occurrences()
         last = await Journal(lambda: now, store).open("t")
         assert [each.event_id for each in last.after(last.since, 10).events] == ["4"]
-        now += occurrence_table.KEPT_S + 1
+        now += tables.OCCURRENCE_KEPT_S + 1
         store.trim_occurrences()
         none = await Journal(lambda: now, store).open("t")
         assert (none.after(none.since, 10).events, none.cursor, none.since) == ([], "4", log.head)

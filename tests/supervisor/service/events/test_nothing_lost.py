@@ -14,7 +14,7 @@ from supervisor.service.events import journal as journals
 from supervisor.service.events.journal import Journal
 from supervisor.service.events.sources import Origin
 from supervisor.service.events.topics import Topic
-from supervisor.store.events.occurrence_table import SavedOccurrence, SavedTopic
+from supervisor.store.tables import SavedOccurrence, SavedTopic
 from tests.fakes.event_source import occurrence
 
 ORIGIN = Origin("desk:tick", "desk", "tick", b"{}")

@@ -37,7 +37,7 @@ from supervisor.service.events.sources import Terminated
 from supervisor.service.events.types import Viewpoint
 from supervisor.service.events.webhooks import RIGHTS_S, Webhooks
 from supervisor.service.lookup.visible import Visible
-from supervisor.store.events.webhook_table import SavedWebhook
+from supervisor.store.tables import SavedWebhook
 from tests.fakes.callbacks import Endpoint
 from tests.fakes.event_source import NAME, NOW, FakeSource, at, topics_of
 from tests.fakes.kept_audit import KeptAudit

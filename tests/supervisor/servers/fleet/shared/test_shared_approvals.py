@@ -13,9 +13,8 @@ from actors.catalogue.lists.marks import digest
 from actors.catalogue.offer import Offer
 from actors.registry.actor import Registry
 from supervisor.servers.fleet.shared.approvals import SharedApprovals
-from supervisor.store import open_store
-from supervisor.store.people import approvals as module
-from supervisor.store.people.approvals import Approvals
+from supervisor.store import approvals, open_store
+from supervisor.store.approvals import Approvals
 from tests.actors.registry.test_pinning import NEW, OLD
 from tests.fakes.published import Nothing, uncounted
 from tests.fleet.memory_engine import MemoryEngine
@@ -107,7 +106,7 @@ async def test_what_a_node_had_kept_goes_over_the_first_sight_of_one_that_is_new
 async def test_without_the_others_a_node_goes_by_what_it_knows_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SHARED_S", 0.1)
+    monkeypatch.setattr(approvals, "SHARED_S", 0.1)
     async with node(MemoryEngine(600.0), tmp_path / "a", Offer(tools=(OLD,)), joins=False) as a:
         await a.until_held("unread")
         await a.until_seen("a")

@@ -14,16 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from supervisor.config import Settings
-from supervisor.identity.audit import (
-    AuditQuery,
-    AuditRecord,
-    Outcome,
-    Tallies,
-    record_of,
-)
+from supervisor.identity.audit import AuditQuery, AuditRecord, Outcome, Tallies, record_of
 from supervisor.identity.requester import ORIGIN, RequestOrigin
-from supervisor.identity.secrets import id_of
-from supervisor.identity.tokens import NotKept, SavedToken
+from supervisor.identity.tokens import NotKept, SavedToken, id_of
 from supervisor.store.records import DAY_S
 from supervisor.store.tables import Store
 

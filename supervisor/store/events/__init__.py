@@ -1,1 +1,0 @@
-"""Events that are kept in the database."""

@@ -1,1 +1,0 @@
-"""What people did, and what they approved: kept by the store."""
