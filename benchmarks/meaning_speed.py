@@ -24,8 +24,8 @@ from benchmarks.stall import Ticker
 from benchmarks.table import Aim, Row, percentile
 from supervisor.host.loop.pauses import SWITCH_INTERVAL_S
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
-from supervisor.service.calls.searches import AT_ONCE as SEARCHES_AT_ONCE
-from supervisor.service.calls.searches import MAX_WAITING
+from supervisor.service.calls.meta_calls import AT_ONCE as SEARCHES_AT_ONCE
+from supervisor.service.calls.meta_calls import MAX_WAITING
 
 AT_ONCE = 16
 EMBEDDED = 60

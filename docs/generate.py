@@ -44,9 +44,9 @@ from supervisor.reference.configuration import blocks, bullet
 from supervisor.servers.reading import NotReadOnly
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.rounds import CapabilityRequired
-from supervisor.service.doors.event_types import LoginShared
+from supervisor.service.doors.one_server import LoginShared
 from supervisor.service.doors.task_requests import TasksNotDeclared
-from supervisor.service.events.errors import (
+from supervisor.service.events.limits import (
     CallbackUnusable,
     PrincipalNeeded,
     TooManyEvents,

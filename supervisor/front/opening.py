@@ -46,7 +46,7 @@ from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.events.callbacks import Callbacks
 from supervisor.service.events.journal import Journal
 from supervisor.service.events.own import OwnEvents
-from supervisor.service.events.types import Viewpoint
+from supervisor.service.events.sources import Viewpoint
 from supervisor.service.events.webhooks import Webhooks
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import Service

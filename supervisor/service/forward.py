@@ -31,10 +31,17 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.asking.rounds import AskedByResult, CapabilityRequired, InputNeeded
 from supervisor.service.client import Client
-from supervisor.service.fitting.relay import as_tool_result, fit, passes, translate_error, travelling_meta
+from supervisor.service.fitting.relay import (
+    as_tool_result,
+    fit,
+    passes,
+    state_told_in_meta,
+    state_told_to_model,
+    translate_error,
+    travelling_meta,
+)
 from supervisor.service.fitting.results import NO_DEFINITION, Shown, fit_result, may_not_fit
-from supervisor.service.fitting.state_lost import state_told_in_meta, state_told_to_model
-from supervisor.service.plugins.hooks import CallHooks
+from supervisor.service.plugins import CallHooks
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks, TaskVoice
 from supervisor.tracing.port import RequestTrace

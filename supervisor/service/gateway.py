@@ -47,27 +47,20 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.asking.rounds import Parking
 from supervisor.service.calls.counting import CallCounter, record_of
-from supervisor.service.calls.meta_calls import MetaCalls
-from supervisor.service.calls.searches import Searches, UsedBy
+from supervisor.service.calls.meta_calls import MetaCalls, Searches, UsedBy
 from supervisor.service.calls.tool_calls import Doubts, ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.events.journal import Journal
 from supervisor.service.events.limits import MAX_STREAMS
-from supervisor.service.events.of_servers import ServerEvents
+from supervisor.service.events.of_servers import ResourceUpdates, ServerEvents
 from supervisor.service.events.requests import EventRequests, Webhooks
-from supervisor.service.events.resources import ResourceUpdates
-from supervisor.service.events.sources import Source
+from supervisor.service.events.sources import Source, Viewpoint
 from supervisor.service.events.topics import Topics
-from supervisor.service.events.types import Viewpoint
 from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import FINDS, HOW, HOW_BY_EFFECT, Introduction, SelfDescription
-from supervisor.service.lookup.arrival import Arrival
-from supervisor.service.lookup.looks import Looks
-from supervisor.service.lookup.lookup import Lookup
-from supervisor.service.lookup.naming import Naming
+from supervisor.service.lookup.lookup import Arrival, Looks, Lookup, Naming
 from supervisor.service.lookup.visible import Visible, VisibleByProfile
-from supervisor.service.plugins.asking import PluginQuestions
-from supervisor.service.plugins.hooks import CallHooks
+from supervisor.service.plugins import CallHooks, PluginQuestions
 from supervisor.service.port import Revisions
 from supervisor.service.realms import Realm
 from supervisor.service.request import unknown_method

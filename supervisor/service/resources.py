@@ -27,11 +27,11 @@ from supervisor.metatools.arguments.tools import read_resource
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import with_member
 from supervisor.service.forward import Forwarder
-from supervisor.service.lookup.naming import Naming
+from supervisor.service.lookup.lookup import Naming
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import PARAMS_COST, ServerRequest, members_of, named_params, parts_from
-from supervisor.service.results.keeper import KeptResults
-from supervisor.service.results.reading import SCHEME, ResultPart
+from supervisor.service.results.cutting import SCHEME
+from supervisor.service.results.keeper import KeptResults, ResultPart
 from supervisor.service.skills import Skills
 
 MAX_COMPLETED_BYTES = 65_536

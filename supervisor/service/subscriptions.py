@@ -27,10 +27,10 @@ from actors.server.subscribers import Subscribers
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.exchange import Exchange
+from supervisor.service.client import Updates
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import NO_META, ServerRequest, named_params
-from supervisor.service.updates import Updates
 
 
 class Subscriptions:

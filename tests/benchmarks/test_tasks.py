@@ -11,7 +11,7 @@ from benchmarks import strict_server
 from benchmarks.tasks.__main__ import JOINED, PLAIN, report, total
 from benchmarks.tasks.player import Cost, Player, callable_by
 from benchmarks.tasks.script import Call, Task, fill, load_answers, load_tasks
-from supervisor.service.results import paths
+from supervisor.service.results import picks
 
 TASK = Task(
     asked="Put it there.",
@@ -92,7 +92,7 @@ def test_twenty_tasks_call_tools_that_answer_and_want_what_is_there() -> None:
             server, _, tool = call.tool.partition(":")
             assert all(before < place for before in call.after)
             for path in call.wants:
-                assert paths.select(json.loads(answers[server][tool]), paths.read(path)) != []
+                assert picks.select(json.loads(answers[server][tool]), picks.read(path)) != []
 
 
 def test_a_template_is_filled_row_by_row() -> None:

@@ -16,7 +16,7 @@ from actors.principal import Principal
 from benchmarks.machine import free_port
 from supervisor.events.signing import key_of
 from supervisor.service.events.callbacks import Callbacks, Receiver
-from supervisor.service.events.errors import CallbackUnusable, Undelivered
+from supervisor.service.events.limits import CallbackUnusable, Undelivered
 from tests.fakes.certificates import certificate
 from tests.fakes.webhook_receiver import new_secret
 

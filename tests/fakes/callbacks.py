@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from supervisor.service.events.callbacks import Receiver
-from supervisor.service.events.errors import CallbackUnusable, Reason, Undelivered
+from supervisor.service.events.limits import CallbackUnusable, Reason, Undelivered
 
 
 class Endpoint:

@@ -14,9 +14,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.principal import LOCAL, Principal
 from supervisor.service.events.journal import Journal
-from supervisor.service.events.sources import Origin, Told
+from supervisor.service.events.sources import EventType, Origin, Told, Viewpoint
 from supervisor.service.events.topics import Topics
-from supervisor.service.events.types import EventType, Viewpoint
 from supervisor.service.lookup.visible import Visible
 
 NAME = "desk:tick"

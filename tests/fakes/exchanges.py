@@ -8,8 +8,7 @@ import msgspec
 
 from actors.protocol.exchanges import LogLevel
 from supervisor.service.asking.exchange import Exchange, QuestionTable, SessionState
-from supervisor.service.client import Client
-from supervisor.service.updates import Updates
+from supervisor.service.client import Client, Updates
 
 
 class Ear:

@@ -13,9 +13,8 @@ from actors.principal import Principal
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.identity.people import Person
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.client import Client
+from supervisor.service.client import Client, Updates
 from supervisor.service.port import Door, Revisions, Service
-from supervisor.service.updates import Updates
 
 Behaviour = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 

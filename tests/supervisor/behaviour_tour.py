@@ -13,7 +13,7 @@ import httpx2
 import trio
 
 from supervisor.host.datadir import open_data_dir
-from supervisor.service.doors.naming import NAME_KEY, SERVER_KEY
+from supervisor.service.doors.everything import NAME_KEY, SERVER_KEY
 from tests.fakes.behaving_remote import MANNERS, OTHERS, BehavingRemote
 from tests.fakes.behaviours import BEHAVIOURS
 from tests.fakes.era_clients import EraClient, NoResult

@@ -25,9 +25,9 @@ from supervisor.front.mcp.calls import STREAMS
 from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
 from supervisor.front.mcp.messages import ModernRequest
 from supervisor.service.asking.exchange import Exchange, SessionState
+from supervisor.service.client import Updates
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Answer, failure
-from supervisor.service.updates import Updates
 
 LISTEN: Final = "subscriptions/listen"
 

@@ -33,9 +33,8 @@ from supervisor.front.http.session_ids import KnownSession, Sealer, SessionClaim
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
 from supervisor.service.asking.exchange import QuestionTable, SessionState
-from supervisor.service.client import Client
+from supervisor.service.client import Client, Updates
 from supervisor.service.port import Revisions
-from supervisor.service.updates import Updates
 from supervisor.store import ALL_UNTIL
 
 NONCE_BYTES: Final = 16

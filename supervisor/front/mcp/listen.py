@@ -30,8 +30,8 @@ from actors.protocol.changes import EVENTS_CHANGED, MAX_URI_CHARS, UPDATED
 from actors.protocol.wire import json, jsonrpc
 from supervisor.host.loop.wakes import Bell
 from supervisor.service.asking.exchange import Exchange
+from supervisor.service.client import MAX_SUBSCRIBED, Updates
 from supervisor.service.port import Revisions, Service
-from supervisor.service.updates import MAX_SUBSCRIBED, Updates
 
 Kind = Literal["tools", "resources", "prompts"]
 KINDS: Final[tuple[Kind, ...]] = ("tools", "resources", "prompts")

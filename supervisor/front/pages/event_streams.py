@@ -31,7 +31,7 @@ from supervisor.front.pages.event_frames import LINES, EventFrame, SendFrames, s
 from supervisor.front.pages.fleet_events import FleetEvents, OwnEvents
 from supervisor.front.pages.rights import admits
 from supervisor.front.pages.sockets import read_query, serve_socket
-from supervisor.service.hearing import Hearing
+from supervisor.service.events.own import Hearing
 
 MEDIA_TYPE: Final = "text/event-stream"
 RETRY_MS: Final = 2000

@@ -41,7 +41,7 @@ from supervisor.identity.people import ConfirmRules
 from supervisor.metatools.texts import escape
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.reading import WHY, doubt
-from supervisor.service.lookup.preflight import preflight
+from supervisor.service.lookup.lookup import preflight
 from supervisor.store import ReplacedDefinition
 
 MAX_SHOWN_CHARS = 400

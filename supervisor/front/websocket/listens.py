@@ -28,9 +28,8 @@ from supervisor.front.mcp.messages import Request
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.asking.exchange import Exchange, SessionState
-from supervisor.service.client import Client
+from supervisor.service.client import Client, Updates
 from supervisor.service.port import Service, failure
-from supervisor.service.updates import Updates
 
 SHUTDOWN_REASON: Final = "the daemon is shutting down"
 

@@ -47,11 +47,10 @@ from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.identity.requester import SCOPES
 from supervisor.service.asking.exchange import Exchange, QuestionTable, SessionState
-from supervisor.service.client import Client
+from supervisor.service.client import Client, Updates
 from supervisor.service.drain import RequestDrain
-from supervisor.service.events.errors import TooManyEvents
+from supervisor.service.events.limits import TooManyEvents
 from supervisor.service.port import failure
-from supervisor.service.updates import Updates
 
 
 class _Unanswered(msgspec.Struct, eq=False):

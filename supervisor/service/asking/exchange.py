@@ -46,8 +46,7 @@ from actors.transport.redaction import Confidential
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.elicitations import CallElicitations
-from supervisor.service.client import Client
-from supervisor.service.updates import Updates
+from supervisor.service.client import Client, Updates
 from supervisor.tracing.port import RequestTrace
 
 MAX_OPEN: Final = 32

@@ -41,9 +41,8 @@ from supervisor.service.fitting.relay import has_failed, with_text
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
-from supervisor.service.results.keeper import KeptResults
+from supervisor.service.results.keeper import BudgetShare, KeptResults
 from supervisor.service.results.picks import read_picks, with_note
-from supervisor.service.results.sharing import BudgetShare
 
 REMARKED_COST = 64
 """So many bytes of a result cost as much, to be looked at, as one that a model wrote."""

@@ -18,8 +18,7 @@ from actors.transport.http.client.direct import look_up, send_to
 from actors.transport.http.client.pieces import whole
 from actors.transport.http.client.verdict import context_for
 from actors.transport.http.head import retry_after_s
-from supervisor.service.events.errors import Undelivered
-from supervisor.service.events.limits import CALLBACK_CONNECT_S, CALLBACK_S
+from supervisor.service.events.limits import CALLBACK_CONNECT_S, CALLBACK_S, Undelivered
 
 _MAX_LOOK_UPS: Final = 16
 _look_ups = trio.lowlevel.RunVar[trio.CapacityLimiter]("look-ups of callback addresses")

@@ -34,7 +34,6 @@ from supervisor.events.signing import sign
 from supervisor.host.loop.workbench import beside
 from supervisor.host.preload import preload
 from supervisor.oauth.issuers.metadata import origin
-from supervisor.service.events.errors import CallbackUnusable, Reason, TooManyEvents, Undelivered
 from supervisor.service.events.limits import (
     CALLBACK_S,
     MAX_POSTS,
@@ -43,6 +42,10 @@ from supervisor.service.events.limits import (
     VERIFICATIONS_OF_HOST,
     VERIFICATIONS_OF_PRINCIPAL,
     VERIFY_S,
+    CallbackUnusable,
+    Reason,
+    TooManyEvents,
+    Undelivered,
 )
 
 _REFUSED: Final = frozenset({410, 413})

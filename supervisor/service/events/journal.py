@@ -21,7 +21,6 @@ from typing import Final, Protocol
 import msgspec
 
 from supervisor.fleet.lives import DaemonLife
-from supervisor.service.events.errors import TooManyEvents
 from supervisor.service.events.limits import (
     MAX_ALL_BYTES,
     MAX_CURSOR_CHARS,
@@ -29,6 +28,7 @@ from supervisor.service.events.limits import (
     MAX_KEPT_BYTES,
     MAX_LOGS,
     MAX_READ_BYTES,
+    TooManyEvents,
 )
 from supervisor.store.tables import SavedOccurrence, SavedTopic
 

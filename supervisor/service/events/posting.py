@@ -21,8 +21,15 @@ import trio
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
 from supervisor.events.event import timestamp
 from supervisor.service.events.callbacks import Callbacks, Receiver, message_id
-from supervisor.service.events.errors import Reason, Undelivered, members_of
-from supervisor.service.events.limits import MAX_ATTEMPTS, MAX_BODY_BYTES, MAX_IN_FLIGHT, RETRY_S
+from supervisor.service.events.limits import (
+    MAX_ATTEMPTS,
+    MAX_BODY_BYTES,
+    MAX_IN_FLIGHT,
+    RETRY_S,
+    Reason,
+    Undelivered,
+    members_of,
+)
 from supervisor.service.events.topics import Topic
 from supervisor.service.fitting.relay import with_member
 

@@ -26,11 +26,19 @@ from supervisor.identity.requester import ORIGIN
 from supervisor.metatools.answers.native_lists import cursor_of
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
-from supervisor.service.events.errors import REVOKED, TooManyEvents, UnsupportedDelivery, members_of
 from supervisor.service.events.journal import Kept, Reading
-from supervisor.service.events.limits import HEARTBEAT_S, MAX_POLLED, MAX_STREAMS, STALLED_S
+from supervisor.service.events.limits import (
+    HEARTBEAT_S,
+    MAX_POLLED,
+    MAX_STREAMS,
+    REVOKED,
+    STALLED_S,
+    TooManyEvents,
+    UnsupportedDelivery,
+    members_of,
+)
+from supervisor.service.events.sources import KEPT, EventType, Viewpoint, list_result
 from supervisor.service.events.topics import Topic, Topics
-from supervisor.service.events.types import KEPT, EventType, Viewpoint, list_result
 from supervisor.service.lookup.visible import Visible
 
 LIST: Final = "events/list"

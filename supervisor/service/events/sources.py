@@ -7,14 +7,84 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Protocol
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Final, Literal, Protocol
 
 import msgspec
 
 from actors.principal import LOCAL, Principal
+from actors.protocol.definitions import fit
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
-from supervisor.service.events.types import EventType, Viewpoint
+from supervisor.identity.people import Role
+from supervisor.service.events.limits import MAX_EVENT_BYTES, MAX_ID_CHARS, MAX_LISTED, MAX_LISTED_BYTES
+from supervisor.service.lookup.visible import Visible
+
+# Event types at the doors of many servers (SEP-3415, "Listing Available Events"): what they are called there.
+
+Mode = Literal["poll", "push", "webhook"]
+KEPT: Final[tuple[Mode, ...]] = ("poll", "push")
+"""How every type is delivered here, however its source does it: what it pushes is kept, what it keeps is pushed."""
+WEBHOOK: Final[Mode] = "webhook"
+SEPARATOR: Final = ":"
+"""Between the name of a server, which has none, and what that calls a type of its."""
+
+
+class Viewpoint(msgspec.Struct, frozen=True):
+    """Whose eyes events are looked at with: a principal, the role of its credential, and what is seen at its door."""
+
+    principal: Principal
+    visible: Visible
+    role: Role = "member"
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """How it can have events: to an address only if it is known who asked for that."""
+        return KEPT if self.principal == LOCAL else (*KEPT, WEBHOOK)
+
+    @property
+    def hears_all(self) -> bool:
+        """Whether it hears everything that the daemon tells of itself, as at `/api/events`."""
+        return self.principal == LOCAL or self.role != "member"
+
+
+class EventType(msgspec.Struct, frozen=True):
+    """One type. `name` is what it is called at these doors: that of its server, a colon, and its own.
+
+    `definition` is the entry of `events/list` as its source has it, a JSON object; its name and its ways of delivery
+    do not count.
+    """
+
+    name: str
+    definition: msgspec.Raw
+
+    def shown(self, modes: tuple[Mode, ...]) -> msgspec.Raw:
+        """Return the entry for a client that can have events in these ways, as the schema of the extension has it."""
+        entry = {**json.members(self.definition), "name": self.name, "delivery": modes}
+        return fit(msgspec.Raw(encode(entry)), "events", "modern").definition
+
+
+def event_name(server: str, own: str) -> str:
+    return f"{server}{SEPARATOR}{own}"
+
+
+def list_result(types: Iterable[EventType], modes: tuple[Mode, ...], cursor: str | None) -> bytes:
+    """Return a page of `events/list`, a JSON object: the types by name, from behind the one that the cursor names.
+
+    So a cursor means the same whatever came or went meanwhile.
+    """
+    left = sorted((each for each in types if cursor is None or each.name > cursor), key=attrgetter("name"))
+    page: list[msgspec.Raw] = []
+    size = 0
+    for each in left[:MAX_LISTED]:
+        size += len(each.definition)
+        if page and size > MAX_LISTED_BYTES:
+            break
+        page.append(each.shown(modes))
+    more = {"nextCursor": left[len(page) - 1].name} if len(page) < len(left) else {}
+    return encode({"events": page, **more})
+
 
 _ID_BYTES = 16
 
@@ -104,3 +174,42 @@ def canonical(arguments: msgspec.Raw) -> bytes:
     if text[:1] == b"[":
         return b"[%b]" % b",".join([canonical(each) for each in json.read(json.ELEMENTS, text)])
     return text
+
+
+# What a source says that happened, read: what clients get of it is as it was written, but for its name.
+
+
+class Unusable(ValueError):
+    """Why an occurrence is none; the text is for clients."""
+
+
+class Occurrence(msgspec.Struct, frozen=True):
+    """One that can be kept; see `Kept`."""
+
+    event_id: str
+    time: float
+    body: bytes
+
+
+def read_occurrence(said: msgspec.Raw, name: str, now: float) -> Occurrence:
+    """Read an `EventOccurrence`, which gets another name (SEP-3415, "Event Occurrences"). Raises `Unusable`.
+
+    `now` in unix seconds: of something that says another time than in ISO 8601, or one to come, it is the time.
+    """
+    if len(said) > MAX_EVENT_BYTES:
+        raise Unusable(f"an event of over {MAX_EVENT_BYTES} bytes was dropped")
+    members = json.members(said)
+    id_, data = json.text_at(members.get("eventId")), bytes(members.get("data", b"")).lstrip()
+    timestamp = json.read_or(json.STRING, members.get("timestamp", b""), None)
+    if not id_ or len(id_) > MAX_ID_CHARS or data[:1] != b"{" or timestamp is None:
+        raise Unusable("something was dropped that is no event: it needs an eventId, a timestamp, and data")
+    members.pop("cursor", None)
+    return Occurrence(id_, _time_of(timestamp, now), encode({**members, "name": name}))
+
+
+def _time_of(timestamp: str, now: float) -> float:
+    try:
+        moment = datetime.fromisoformat(timestamp)
+        return min(now, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return now

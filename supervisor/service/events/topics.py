@@ -23,12 +23,26 @@ from actors.principal import Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.loop.wakes import Bell
-from supervisor.service.events.errors import TooManyEvents, UnknownEvent
 from supervisor.service.events.journal import Journal, Reading, TopicLog
-from supervisor.service.events.limits import LINGER_S, MAX_ARGUMENTS_BYTES, MAX_TOPICS, MAX_TOPICS_OF_SERVER, POLL_MS
-from supervisor.service.events.occurrences import Unusable, read_occurrence
-from supervisor.service.events.sources import Origin, Source, Terminated, canonical
-from supervisor.service.events.types import EventType, Viewpoint
+from supervisor.service.events.limits import (
+    LINGER_S,
+    MAX_ARGUMENTS_BYTES,
+    MAX_TOPICS,
+    MAX_TOPICS_OF_SERVER,
+    POLL_MS,
+    TooManyEvents,
+    UnknownEvent,
+)
+from supervisor.service.events.sources import (
+    EventType,
+    Origin,
+    Source,
+    Terminated,
+    Unusable,
+    Viewpoint,
+    canonical,
+    read_occurrence,
+)
 
 log = logging.getLogger(__name__)
 

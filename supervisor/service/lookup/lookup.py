@@ -7,9 +7,12 @@ and what cannot be found is answered with the reason, about the server that was 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Literal, Protocol, TypeVar
+
+import msgspec
+import trio
 
 from actors.catalogue.names.naming import resource_path, tool_path
 from actors.catalogue.names.resolution import Absent, Ambiguous, Meaning, Resolution, Resolved, Undiscovered
@@ -17,18 +20,171 @@ from actors.catalogue.names.uris import resolve_bare, resolve_named
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.trust import held_error
-from actors.errors import AmbiguousName, ToolHeld, UnknownPrompt, UnknownTool
+from actors.errors import (
+    AmbiguousName,
+    ServerStarting,
+    SupervisorError,
+    ToolHeld,
+    UnknownPrompt,
+    UnknownServer,
+    UnknownTool,
+)
+from actors.kit import Address
+from actors.life.states import State
+from actors.messages import Refreshed, RefreshServer, ServerStatus, WakeServer
+from actors.principal import Principal
+from actors.router import Message as RouterMessage
+from actors.server.calls.errors import log_hint
+from actors.server.recovery import STARTING_RETRY_S
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.definitions import EXECUTE, READ_ONLY, SCHEMAS
-from supervisor.metatools.servers.availability import refusal, unlisted_of
+from supervisor.metatools.servers.availability import (
+    availability_of,
+    late,
+    refusal,
+    respawn_after_s,
+    status_words,
+    unlisted_of,
+)
 from supervisor.metatools.texts import clean
 from supervisor.servers.safety import WithheldTool, exposure_error
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.forward import Forwarder
-from supervisor.service.lookup.arrival import Arrival
-from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.visible import Visible
+
+# Waiting for a server of which nothing is known yet: it is woken, and whoever named it gets an answer in time.
+
+
+class Arrival:
+    """Brings undiscovered servers into the catalogue."""
+
+    def __init__(self, router: Address[RouterMessage], visible: Visible) -> None:
+        self._router = router
+        self._visible = visible
+
+    async def of(self, server: str, principal: Principal, by: float) -> None:
+        """Wake a server and wait until it is known what it offers; `by` is a moment of the trio clock.
+
+        Raises `ServerStarting` if it is not ready by then, or cannot be because its next start comes later;
+        `ServerGaveUp` and `ServerDisabled` if it does not come up at all; what the router raises. A checkpoint.
+        """
+        failure: SupervisorError | None = None
+
+        async def wake(scope: trio.CancelScope) -> None:
+            nonlocal failure
+            try:
+                await self._wake(server, principal)
+            except SupervisorError as error:
+                failure = error
+                scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.cancel_scope.deadline = by
+            nursery.start_soon(wake, nursery.cancel_scope)
+            nursery.start_soon(self._end_if_too_late, server, principal, by, nursery.cancel_scope)
+            await self._visible.listing(principal, server)
+            nursery.cancel_scope.cancel()
+        if server in self._visible.now(principal).entries:
+            return
+        raise failure or late(server, self._visible.statuses(principal).get(server), trio.current_time())
+
+    async def _wake(self, server: str, principal: Principal) -> None:
+        """Wake a server that has an actor, or as soon as it has one. Raises `SupervisorError`."""
+        while True:
+            seen = self._visible.reports
+            if (refused := refusal(server, self._visible.statuses(principal).get(server))) is not None:
+                raise refused
+            try:
+                await self._router.ask(WakeServer(server=server, principal=principal))
+            except UnknownServer:  # at the start, and after a crash of its actor, there is none for a moment
+                await self._visible.wait_for_report(seen)
+            else:
+                return
+
+    async def _end_if_too_late(self, server: str, principal: Principal, by: float, scope: trio.CancelScope) -> None:
+        """Cancel `scope` once it is known that the next start of a failing server comes after the deadline."""
+        while True:
+            status = self._visible.statuses(principal).get(server)
+            now = trio.current_time()
+            wait = respawn_after_s(status, now)
+            if wait is not None and now + wait > by:
+                scope.cancel()
+            await self._visible.wait_for_report(self._visible.reports)
+
+
+# Reading the lists of a sleeping server for a tool that it did not have when they were read last.
+#
+# A server may gain a tool while nobody is there to hear of it: the daemon was down, or the server slept. The bound is
+# per server, whatever names are asked for: after a reading that did not bring the tool none is made for
+# `FIRST_PAUSE_S`, and each further one in vain doubles that pause, up to `LONGEST_PAUSE_S`.
+
+FIRST_PAUSE_S = 60.0
+LONGEST_PAUSE_S = 3600.0
+_NOT_UP = frozenset({State.DORMANT, State.SPAWNING, State.HANDSHAKING, State.DISCOVERING})
+"""Who is in one of these states reads its lists before, or right after, it is ready; whoever is ready has read them."""
+
+
+class _Reading:
+    """A reading that is under way: its result, or why there is none; neither if whoever asked for it went away."""
+
+    def __init__(self) -> None:
+        self.over = trio.Event()
+        self.refreshed = Refreshed()
+        self.failure: SupervisorError | None = None
+
+
+class Looks:
+    """The readings of sleeping servers. A server has at most one at a time; others who name it wait for that."""
+
+    def __init__(self, router: Address[RouterMessage], visible: Visible) -> None:
+        self._router = router
+        self._visible = visible
+        self._under_way: dict[str, _Reading] = {}
+        self._pauses: dict[str, tuple[float, float]] = {}  # by server: seconds, and the moment at which it is over
+
+    async def find(self, server: str, tool: str, principal: Principal, by: float) -> None:
+        """Wake a server that is not up and wait until the catalogue has its lists, unless that was done lately.
+
+        `by` is a moment of the trio clock. Raises `ServerStarting` if the lists are not there by then, and what keeps
+        the server from starting. A checkpoint if there is anything to wait for.
+        """
+        status = self._visible.statuses(principal).get(server)
+        if status is None or status.state not in _NOT_UP:
+            return
+        reading = self._under_way.get(server)
+        if reading is None and trio.current_time() < self._pauses.get(server, (0.0, 0.0))[1]:
+            return
+        with trio.move_on_at(by) as waiting:
+            if reading is None:
+                reading = await self._read(server, tool, principal)
+            else:
+                await reading.over.wait()
+            if reading.failure is not None:
+                raise reading.failure
+            await self._visible.listing(principal, server, reading.refreshed.added)
+        if waiting.cancelled_caught:
+            text = f"server {server!r} is not ready yet: whether it has a tool {clean(tool[:100])!r} is not known"
+            raise ServerStarting(f"{text}; {log_hint(server)}", server=server, retry_after_s=STARTING_RETRY_S)
+
+    async def _read(self, server: str, tool: str, principal: Principal) -> _Reading:
+        reading = self._under_way[server] = _Reading()
+        pause_s = min(2 * self._pauses.get(server, (FIRST_PAUSE_S / 2, 0.0))[0], LONGEST_PAUSE_S)
+        try:
+            reading.refreshed = await self._router.ask(
+                RefreshServer(server=server, operator=False, principal=principal)
+            )
+        except SupervisorError as error:
+            reading.failure = error
+        finally:
+            if tool in reading.refreshed.added:
+                self._pauses.pop(server, None)
+            else:
+                self._pauses[server] = pause_s, trio.current_time() + pause_s
+            del self._under_way[server]
+            reading.over.set()
+        return reading
+
 
 R = TypeVar("R", Resolution, Resolution | None)
 
@@ -201,3 +357,85 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
     if absent is not None and entry is not None and (why := entry.hidden_tools.get(absent.name)) is not None:
         return WithheldTool(f"{text}; {hint}", entry.server, absent.name, details, why)
     return UnknownTool(f"{text}; {hint}", server=server, details=details)
+
+
+# What names of prompts and resources mean at a door, whichever it is.
+
+
+class Naming(Protocol):
+    """What names mean at a door: a server, and its own name. `since` is when the request came, by the trio clock."""
+
+    async def prompt(self, client: Client, name: str, since: float) -> Meaning:
+        """Raises `UnknownPrompt`, and why a server cannot be asked. A checkpoint if it waits for anything."""
+
+    async def resource(self, client: Client, uri: str, since: float) -> Meaning:
+        """Raises `RemoteError` in the codes of the client's era, and as `prompt` does."""
+
+
+# Whether tools that somebody names can be called, and why not, without a call: for scripts, before they begin.
+#
+# What a name means, and what is said of one that means nothing, is what a call would hear (`lookup`). A server that
+# sleeps can be called: the call wakes it.
+
+Readiness = Literal["ready", "unavailable", "held", "hidden", "renamed", "missing"]
+
+
+class Preflight(msgspec.Struct, frozen=True):
+    """What became of one name. `path` is that of the tool it means, `reason` why it cannot be called.
+
+    - `unavailable`: its server cannot be used now, or calls of it keep failing.
+    - `held`: it waits for approval.
+    - `hidden`: the operator does not show it to clients.
+    - `renamed`: it is called `path` now.
+    - `missing`: there is none, or the name can mean several.
+    """
+
+    asked: str
+    status: Readiness
+    path: str = ""
+    reason: str = ""
+
+
+def preflight(
+    seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: str, now: float, *, tells_hidden: bool
+) -> Preflight:
+    """Return what would become of a call. `now` is a moment of the trio clock.
+
+    `tells_hidden`: whether whoever asks may know what a rule of the operator hides; otherwise there is no such tool.
+    Takes milliseconds for a name that means nothing.
+    """
+    resolution = seen.tool(asked)
+    match resolution:
+        case Resolved(server=server, name=name):
+            entry = seen.entries[server]
+            reason = _why_unavailable(entry, entry.tools[name], statuses.get(server), now)
+            return Preflight(asked, "unavailable" if reason else "ready", tool_path(server, name), reason)
+        case Undiscovered(server=server, name=name):
+            return Preflight(asked, "unavailable", tool_path(server, name), status_words(server, statuses.get(server)))
+        case Ambiguous(readings=readings):
+            return Preflight(asked, "missing", "", ambiguous(asked, readings, tool_path).message)
+    absent = resolution if isinstance(resolution, Absent) else None
+    error = unknown_tool(seen, asked, absent)
+    if absent is None:
+        return Preflight(asked, "missing", "", error.message)
+    path, entry_named = tool_path(absent.server, absent.name), seen.entries.get(absent.server)
+    if isinstance(error, ToolHeld):
+        return Preflight(asked, "held", path, error.message)
+    if renamed := (error.details or {}).get("renamed"):
+        return Preflight(asked, "renamed", renamed, error.message)
+    if entry_named is not None and absent.name in entry_named.hidden:  # a call hears that, too
+        return Preflight(asked, "hidden", path, error.message)
+    why = entry_named.hidden_tools.get(absent.name) if entry_named is not None and tells_hidden else None
+    if why is not None:
+        return Preflight(asked, "hidden", path, f"server {absent.server!r} has it; it is {why}")
+    return Preflight(asked, "missing", "", error.message)
+
+
+def _why_unavailable(entry: Entry, tool: Tool, status: ServerStatus | None, now: float) -> str:
+    """Return why a tool that is known cannot be called now; empty if it can be."""
+    if (refused := refusal(entry.server, status)) is not None:
+        return refused.message
+    if status is None:
+        return "" if entry.available else f"{clean(entry.server)} is not available"
+    told = availability_of(status, (tool.own or tool).name, now)
+    return str(told.get("reason") or status_words(entry.server, status)) if told else ""

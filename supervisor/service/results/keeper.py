@@ -9,27 +9,200 @@ In memory, for a time, and for the session of its call: `Exchange.identity`, and
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final
+from urllib.parse import quote, unquote
 
 import msgspec
 import trio
 
 from actors.errors import InvalidArguments
 from actors.kit import ClientQuota, Latest
+from actors.kit.fairness.quota import divide
 from actors.principal import ClientKey
 from supervisor.fleet.lives import DaemonLife, life_in
 from supervisor.host.loop.workbench import Workbench
+from supervisor.metatools.texts import estimate_tokens
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import is_whole, not_found, with_text
-from supervisor.service.results.cutting import cut, left_out, size_of
-from supervisor.service.results.long_text import LongText
-from supervisor.service.results.paths import Path
-from supervisor.service.results.picks import pick, selectors, with_note
-from supervisor.service.results.reading import SCHEME, ResultPart, answer, read_address
-from supervisor.service.results.sharing import MAX_BYTES, BudgetShare
+from supervisor.service.results import picks
+from supervisor.service.results.cutting import SCHEME, LongText, as_text, cut, left_out, long_text, size_of
+from supervisor.service.results.picks import Path, pick, selectors, with_note
+
+# Reading a kept result: what an address asks for, and the lines that answer it within a budget of tokens.
+#
+# `mcpvisor-result://ID` has the beginning, `?lines=120-180` (also `120-`, `120`, and `-20` for the last twenty) these
+# lines, `?search=WORDS` the lines that have these words, `?path=$.items[0]` a part of JSON. A search or a path may be
+# narrowed by `&lines=`.
+
+MAX_SEARCH_CHARS: Final = 500
+_QUERY: Final = re.compile(r"[?&](lines|search|path)=")
+_LINES: Final = re.compile(r"(?P<first>[1-9]\d{0,8})(?:(?P<open>-)(?P<last>[1-9]\d{0,8})?)?|-(?P<end>[1-9]\d{0,8})")
+HOW: Final = "?lines=1-80, ?search=WORDS or, of JSON, ?path=$.items[0:5]"
+_PLAIN: Final = " /:=+'\",;()[]{}<>$*@!|"
+"""What need not be quoted in the words of a search."""
+_ALL: Final = (1, 1_000_000_000)
+
+
+class PartQuery(msgspec.Struct, frozen=True):
+    """`id` of a result; `lines` from the end, if the first is negative."""
+
+    id: str
+    lines: tuple[int, int] = _ALL
+    search: str = ""
+    path: str = ""
+
+
+class ResultPart(msgspec.Struct, frozen=True):
+    """`text` is what was asked for, as it is there; `note` says which part that is and how to go on."""
+
+    text: str
+    note: str
+    is_json: bool = False
+
+
+def read_address(uri: str) -> PartQuery:
+    """Return what an address asks for. Raises `InvalidArguments`."""
+    places = [*_QUERY.finditer(uri)]
+    id_ = uri[len(SCHEME) : places[0].start() if places else len(uri)]
+    ends = [*(place.start() for place in places[1:]), len(uri)]
+    given = {place[1]: unquote(uri[place.end() : end]) for place, end in zip(places, ends, strict=False)}
+    if "?" in id_ or "&" in id_:
+        raise InvalidArguments(f"a result is read by {HOW}")
+    search = given.get("search", "")
+    if len(search) > MAX_SEARCH_CHARS or "\n" in search:
+        raise InvalidArguments(f"'search' takes words of one line, {MAX_SEARCH_CHARS} characters at the most")
+    return PartQuery(
+        id_.strip("/"), _lines(given["lines"]) if "lines" in given else _ALL, search, given.get("path", "")
+    )
+
+
+def answer(kept: LongText, asked: PartQuery, tokens: int) -> ResultPart:
+    """Return what an address asks for, as much as fits. Raises `InvalidArguments` for what is not there."""
+    kept = _part(kept, asked.path) if asked.path else kept
+    first, last = asked.lines
+    first, last = (max(1, kept.lines + first + 1), kept.lines) if first < 0 else (first, min(last, kept.lines))
+    if first > kept.lines:
+        raise InvalidArguments(f"there are {kept.lines} lines only")
+    if asked.search:
+        return _search(kept, asked, first, last, tokens)
+    shown = kept.last_within(first, last, tokens)
+    text = as_text(kept.between(first, shown))
+    more = f"; go on with lines={shown + 1}-{last}" if shown < last else ""
+    whole = kept.is_json and first == 1 and shown == kept.lines
+    return ResultPart(text, f"lines {first}-{shown} of {kept.lines}{more}", whole)
+
+
+def _lines(text: str) -> tuple[int, int]:
+    match = _LINES.fullmatch(text.strip())
+    if match is None:
+        raise InvalidArguments("'lines' is a number or a range of lines, as in lines=120-180, lines=120- or lines=-20")
+    if match["end"]:
+        return -int(match["end"]), _ALL[1]
+    first = int(match["first"])
+    last = int(match["last"]) if match["last"] else _ALL[1] if match["open"] else first
+    if last < first:
+        raise InvalidArguments(f"'lines' ends before it begins: {first}-{last}")
+    return first, last
+
+
+def _part(kept: LongText, path: str) -> LongText:
+    if not kept.is_json:
+        raise InvalidArguments("this result is not read as JSON: it is none, or too large; use lines or search")
+    try:
+        value = picks.select(kept.value(), picks.read(path))
+    except picks.BadPath as error:
+        raise InvalidArguments(str(error)) from None
+    return long_text(value.encode() if isinstance(value, str) else msgspec.json.encode(value))
+
+
+def _search(kept: LongText, asked: PartQuery, first: int, last: int, tokens: int) -> ResultPart:
+    """Return the lines that have the words, each with its number."""
+    rows: list[str] = []
+    for number in kept.lines_with(asked.search, first, last):
+        row = f"{number}: {as_text(kept.between(number, number)).rstrip()}"
+        tokens -= estimate_tokens(row)
+        if rows and tokens < 0:
+            following = f"search={quote(asked.search, safe=_PLAIN)}&lines={number}-{last}"
+            return ResultPart("\n".join(rows), f"{_count(rows)}; go on with {following}")
+        rows.append(row)
+    if not rows:
+        return ResultPart("", f"no line from {first} to {last} has {asked.search!r}")
+    return ResultPart("\n".join(rows), f"{_count(rows)}, the end")
+
+
+def _count(rows: list[str]) -> str:
+    return f"{len(rows)} line{'s' if len(rows) > 1 else ''}"
+
+
+# What the results of several calls of one request have together: a budget of tokens, and a number of bytes.
+#
+# Each result waits until all others are there, or will not come: then it is known how much each may have. The budget is
+# the largest that any of the calls has alone; none has more than its own, and what one does not need goes to the others
+# (`actors.kit.fairness.division`).
+#
+# All results are held until the last is there, also where no budget is set, and joined as one: so their bytes are
+# bounded, too, first come, first served.
+
+MAX_BYTES: Final = 32 * 1024 * 1024
+"""Of the results of one request together: two of the largest that a server may send."""
+
+
+class SharedBudget:
+    """The budget of so many calls, by their places."""
+
+    def __init__(self, calls: int) -> None:
+        self._awaited = {*range(calls)}
+        self._wanted: dict[int, tuple[int, int]] = {}
+        self._shares: dict[int, int] = {}
+        self._known = trio.Event()
+        self._held = 0
+
+    def hold(self, size: int) -> bool:
+        """Say whether a result of so many bytes has room beside those before it; then it takes that."""
+        if self._held + size > MAX_BYTES:
+            return False
+        self._held += size
+        return True
+
+    async def share(self, place: int, tokens: int, budget: int) -> int:
+        """Return how many tokens the result of a call may have, which has so many, and alone so large a budget."""
+        self._wanted[place] = tokens, budget
+        self.leave(place)
+        await self._known.wait()
+        return self._shares[place]
+
+    def leave(self, place: int) -> None:
+        """A call has no result to be shortened any more, or said how large it is."""
+        self._awaited.discard(place)
+        if self._awaited or self._known.is_set():
+            return
+        whole = max((budget for _, budget in self._wanted.values()), default=0)
+        parts = divide(whole, [min(tokens, budget) for tokens, budget in self._wanted.values()])
+        self._shares = dict(zip(self._wanted, parts, strict=True))
+        self._known.set()
+
+
+class BudgetShare:
+    """What one call has of it."""
+
+    def __init__(self, whole: SharedBudget, place: int) -> None:
+        self._whole = whole
+        self._place = place
+
+    async def take(self, tokens: int, budget: int) -> int:
+        """See `SharedBudget.share`. A checkpoint."""
+        return await self._whole.share(self._place, tokens, budget)
+
+    def hold(self, size: int) -> bool:
+        return self._whole.hold(size)
+
+    def leave(self) -> None:
+        self._whole.leave(self._place)
+
 
 CUT_COST: Final = 8
 """So many bytes of a result cost as much, to be taken apart, as one that a model wrote."""

@@ -28,11 +28,10 @@ from supervisor.metatools.lenient_json import NotAnObject, read
 from supervisor.plugins.answers import UnusableAnswer, read_arguments, read_result
 from supervisor.plugins.contract import ToolCall, Undecodable, decode_result
 from supervisor.service.fitting import relay, results, tool_definitions
-from supervisor.service.results import paths
-from supervisor.service.results.cutting import cut, shape
-from supervisor.service.results.long_text import LongText, long_text
+from supervisor.service.results import picks
+from supervisor.service.results.cutting import SCHEME, LongText, cut, long_text, shape
+from supervisor.service.results.keeper import answer, read_address
 from supervisor.service.results.picks import pick, read_picks, with_note
-from supervisor.service.results.reading import SCHEME, answer, read_address
 from supervisor.usage.arguments import show_arguments
 from tests.fuzz.target import carried, holds, parts_of, same, text_of
 
@@ -194,8 +193,8 @@ def _read_on(kept: LongText, uri: str) -> None:
         part = answer(kept, asked, 50)
         assert len(part.text) < 100_000
         if asked.path:
-            with suppress(paths.BadPath):
-                paths.read(asked.path)
+            with suppress(picks.BadPath):
+                picks.read(asked.path)
 
 
 TARGETS = {

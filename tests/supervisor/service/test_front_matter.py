@@ -10,7 +10,7 @@ import yaml  # type: ignore[import-untyped]  # it has no types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.service.front_matter import MAX_BYTES, is_that
+from supervisor.service.skills import MAX_BYTES, is_that
 
 
 def skill(front: str) -> bytes:

@@ -57,8 +57,7 @@ from supervisor.service.asking.rounds import Parking
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway, ServiceParts
-from supervisor.service.plugins.asking import PluginQuestions
-from supervisor.service.plugins.hooks import CallHooks
+from supervisor.service.plugins import CallHooks, PluginQuestions
 from supervisor.service.port import answer
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks
@@ -680,7 +679,7 @@ async def test_each_of_several_needs_is_searched_for_off_the_loop_in_a_turn_of_i
         return search(seen, wanted, *more)
 
     async with gateway() as rig:
-        with mock.patch("supervisor.service.calls.searches.search", watched):
+        with mock.patch("supervisor.service.calls.meta_calls.search", watched):
             asked = {"query": "read a file", "queries": ["files:*", "READ  a file"]}
             found = await rig.call("discover_mcp_tools", asked)
         assert searched == [("read a file", False), ("files:*", False)]

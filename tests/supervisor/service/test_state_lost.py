@@ -14,7 +14,7 @@ from actors.messages import RestartServer
 from actors.server import ServerSettings
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.fitting.state_lost import STATE_KEY
+from supervisor.service.fitting.relay import STATE_KEY
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.memory import MemoryPeer

@@ -16,10 +16,9 @@ from actors.life.states import State
 from actors.messages import SleepServer
 from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
 from supervisor.front.mcp.listen import Updated, read_subscription, subscribe_all
-from supervisor.service.client import Client
+from supervisor.service.client import Client, Updates
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
-from supervisor.service.updates import Updates
 from tests.fakes.exchanges import exchange
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.published import served

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.errors import CannotAsk, TooManyCalls
-from supervisor.service.updates import MAX_SUBSCRIBED, MAX_VISITED, Updates
+from supervisor.service.client import MAX_SUBSCRIBED, MAX_VISITED, Updates
 
 
 def test_a_resource_is_owed_once_however_often_it_changed() -> None:

@@ -9,9 +9,8 @@ from actors.messages import Caller, Question
 from actors.protocol.agreement.capabilities import ELICIT
 from supervisor.service.asking.exchange import Exchange, QuestionTable
 from supervisor.service.asking.rounds import Rounds
-from supervisor.service.client import Client
+from supervisor.service.client import Client, Updates
 from supervisor.service.tasks import HeldTask, TaskVoice
-from supervisor.service.updates import Updates
 from tests.fakes.exchanges import Ear, exchange
 
 ABLE = msgspec.Raw(b'{"elicitation":{"url":{}}}')

@@ -18,7 +18,7 @@ from supervisor.identity.audit import AuditQuery
 from supervisor.identity.people import Given
 from supervisor.oauth.kept import Vault
 from supervisor.phrases.sources import Sources
-from supervisor.service.events.terms import Terms
+from supervisor.service.events.webhooks import Terms
 from supervisor.store import ToolUsage, open_store
 from supervisor.store.approvals import Approvals
 from supervisor.store.file import SCHEMA_VERSION

@@ -22,10 +22,9 @@ from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.identity.people import Person
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.client import Client
+from supervisor.service.client import Client, Updates
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door, Revisions
-from supervisor.service.updates import Updates
 from tests.fakes.front_server import Running, dispatch, frame, read_all, running
 from tests.fakes.http_client import modern
 from tests.fakes.service import OneDoor

@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.metatools.answers.unmet import needs
 from supervisor.metatools.discovery import search
-from supervisor.service.calls import searches
+from supervisor.service.calls import meta_calls
 from tests.fakes.published import Publisher, served
 
 
@@ -34,7 +34,7 @@ async def test_several_needs_are_searched_for_beside_the_loop(monkeypatch: pytes
         threads.append(threading.get_ident())
         return search(*given)
 
-    monkeypatch.setattr(searches, "search", watched)
+    monkeypatch.setattr(meta_calls, "search", watched)
     listed = [{"name": "list_issues", "description": "List the issues.", "inputSchema": {"type": "object"}}]
     async with served({"github": Publisher(listed)}) as found:
         for query, said in (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actors.messages import Note
 from actors.protocol.exchanges import PROGRESS
-from supervisor.service.calls.joint_progress import JointProgress
+from supervisor.service.calls.side_by_side import JointProgress
 
 
 def note(progress: Any, **more: Any) -> Note:

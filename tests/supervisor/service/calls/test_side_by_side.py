@@ -33,8 +33,8 @@ from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import answer
-from supervisor.service.results import keeper, sharing
-from supervisor.service.results.long_text import tokens_of
+from supervisor.service.results import keeper
+from supervisor.service.results.cutting import tokens_of
 from supervisor.usage.records import CallArguments, CallRecord
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
@@ -396,7 +396,7 @@ async def test_results_share_one_budget_and_what_was_cut_is_read_on() -> None:
 async def test_results_of_one_request_are_held_up_to_a_number_of_bytes_together(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, kept: int, whole: bool
 ) -> None:
-    monkeypatch.setattr(sharing, "MAX_BYTES", 250_000)
+    monkeypatch.setattr(keeper, "MAX_BYTES", 250_000)
     monkeypatch.setattr(keeper, "MAX_BYTES", 250_000)
     lines = "\n".join(f"line {number} of a long text" for number in range(5000))
     async with rig() as here:

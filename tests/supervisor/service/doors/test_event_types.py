@@ -13,7 +13,7 @@ from actors.principal import LOCAL
 from supervisor.identity.people import OwnLaunch, principal_of
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.client import Client
-from supervisor.service.doors import event_types
+from supervisor.service.doors import one_server
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
@@ -74,6 +74,6 @@ async def test_what_is_no_list_of_them_stays_what_it_is(said: Any) -> None:
 def test_whoever_has_a_launch_of_their_own_shares_it_with_nobody_else() -> None:
     launches = LaunchNames(lambda launch: str)
     launches.set(ANN.principal, [OwnLaunch(server="mail", name="mail~12ab")])
-    assert not event_types.shares_login(launches, "mail", ANN)
-    assert event_types.shares_login(launches, "chat", ANN)
-    assert not event_types.shares_login(launches, "chat", replace(ANN, principal=LOCAL))
+    assert not one_server.shares_login(launches, "mail", ANN)
+    assert one_server.shares_login(launches, "chat", ANN)
+    assert not one_server.shares_login(launches, "chat", replace(ANN, principal=LOCAL))

@@ -17,8 +17,7 @@ from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.doors.everything import NAMES, WHAT
-from supervisor.service.doors.naming import NAME_KEY, SERVER_KEY
+from supervisor.service.doors.everything import NAME_KEY, NAMES, SERVER_KEY, WHAT
 from supervisor.service.port import Answer, Service, answer
 from tests.fakes import nasty_tools
 from tests.fakes.exchanges import exchange

@@ -11,7 +11,7 @@ import pytest
 from actors.catalogue.offer import Offer, Tool
 from actors.protocol import tasks
 from actors.protocol.agreement.versions import META_SERVER_INFO, Era
-from supervisor.service.doors import greeting, known_lists
+from supervisor.service.doors import one_server
 
 
 def raw(value: Any) -> msgspec.Raw:
@@ -21,7 +21,7 @@ def raw(value: Any) -> msgspec.Raw:
 def test_what_an_earlier_version_kept_is_enough_for_a_greeting() -> None:
     info = raw({"name": "a", "version": "1"})
     offer = Offer(instructions="Use it.", server_info=info, capabilities=raw({"tools": {}}))
-    told = json.loads(greeting.initialize_result("s", offer, "2025-06-18"))
+    told = json.loads(one_server.initialize_result("s", offer, "2025-06-18"))
     assert told == {
         "protocolVersion": "2025-06-18",
         "capabilities": {"tools": {}},
@@ -40,8 +40,8 @@ def test_what_an_earlier_version_kept_is_enough_for_a_greeting() -> None:
 )
 def test_a_server_that_does_not_say_who_it_is_is_called_by_its_entry(info: Any, told: Any) -> None:
     offer = Offer(server_info=raw(info), version="2025-11-25")
-    assert json.loads(greeting.initialize_result("s", offer, "2025-11-25"))["serverInfo"] == told
-    discovered = json.loads(greeting.discover_result("s", offer, "2026-07-28"))
+    assert json.loads(one_server.initialize_result("s", offer, "2025-11-25"))["serverInfo"] == told
+    discovered = json.loads(one_server.discover_result("s", offer, "2026-07-28"))
     assert discovered["_meta"] == {META_SERVER_INFO: told}
     assert "instructions" not in discovered
 
@@ -58,7 +58,7 @@ def test_a_server_that_does_not_say_who_it_is_is_called_by_its_entry(info: Any, 
     ],
 )
 def test_only_what_gets_through_is_announced(declared: Any, told: Any) -> None:
-    assert json.loads(bytes(greeting.capabilities(Offer(capabilities=raw(declared)), "2025-11-25"))) == told
+    assert json.loads(bytes(one_server.capabilities(Offer(capabilities=raw(declared)), "2025-11-25"))) == told
 
 
 EVENTS = "io.modelcontextprotocol/events"
@@ -81,7 +81,7 @@ CHANGING = {"listChanged": True}
 def test_events_are_announced_where_the_extension_has_them_and_where_its_sketch_had(
     version: str, declared: Any, told: Any
 ) -> None:
-    assert json.loads(bytes(greeting.capabilities(Offer(capabilities=raw(declared)), version))) == told
+    assert json.loads(bytes(one_server.capabilities(Offer(capabilities=raw(declared)), version))) == told
 
 
 OF_CALLS: dict[str, Any] = {"requests": {"tools": {"call": {}}, "x": {}}}
@@ -108,12 +108,12 @@ KEPT: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
 )
 def test_tasks_are_announced_to_clients_of_the_same_kind(era: Era, version: str, declared: Any, told: Any) -> None:
     offer = Offer(capabilities=raw(declared), era=era)
-    assert json.loads(bytes(greeting.capabilities(offer, version))) == told
+    assert json.loads(bytes(one_server.capabilities(offer, version))) == told
 
 
 def test_what_is_null_in_an_answer_is_not_told() -> None:
     answer = raw({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": None, "instructions": None})
-    told = json.loads(greeting.initialize_result("s", Offer(answer=answer, version="2025-06-18"), "2025-11-25"))
+    told = json.loads(one_server.initialize_result("s", Offer(answer=answer, version="2025-06-18"), "2025-11-25"))
     assert told == {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -123,7 +123,7 @@ def test_what_is_null_in_an_answer_is_not_told() -> None:
 
 def test_capabilities_that_all_get_through_stay_the_bytes_they_were() -> None:
     declared = msgspec.Raw(b'{ "tools" : {} , "n": 1.0 }')
-    assert greeting.capabilities(Offer(capabilities=declared), "2025-11-25") is declared
+    assert one_server.capabilities(Offer(capabilities=declared), "2025-11-25") is declared
 
 
 # Lists of what is known -----------------------------------------------------------------------------------------------
@@ -140,9 +140,9 @@ def test_pages_have_everything_once_as_it_was(count: int, size: int, pages: int)
     offer = offer_of(count, size)
     listed, params, seen = [], msgspec.Raw(b""), 0
     while True:
-        position = known_lists.position_of(params)
+        position = one_server.position_of(params)
         assert position is not None
-        page = json.loads(known_lists.page(offer, "tools", position, "2025-11-25"))
+        page = json.loads(one_server.page(offer, "tools", position, "2025-11-25"))
         listed += page["tools"]
         seen += 1
         if "nextCursor" not in page:
@@ -157,7 +157,7 @@ def test_a_definition_is_told_as_its_clients_era_has_it() -> None:
     written = {**json.loads(bytes(tool.definition)), "execution": {"taskSupport": "forbidden"}}
     offer = Offer(tools=(Tool(name="t0", definition=raw(written)),))
     versions = ("2025-11-25", "2026-07-28")
-    listed = [json.loads(known_lists.page(offer, "tools", 0, version))["tools"] for version in versions]
+    listed = [json.loads(one_server.page(offer, "tools", 0, version))["tools"] for version in versions]
     assert listed == [[written], [json.loads(bytes(tool.definition))]]
 
 
@@ -166,15 +166,15 @@ OTHERS = ["", "5", "known:5", *(f"mcpvisor:known:{rest}" for rest in ("", "-1", 
 
 @pytest.mark.parametrize("cursor", OTHERS)
 def test_the_cursor_of_a_server_is_the_servers_matter(cursor: Any) -> None:
-    assert known_lists.position_of(raw({"cursor": cursor})) is None
+    assert one_server.position_of(raw({"cursor": cursor})) is None
 
 
 def test_a_cursor_that_is_null_is_none() -> None:
-    assert known_lists.position_of(raw({"cursor": None})) == 0
+    assert one_server.position_of(raw({"cursor": None})) == 0
 
 
 def test_a_list_is_whole_if_nothing_of_it_was_left_out() -> None:
-    assert known_lists.is_whole(offer_of(1), "tools")
-    assert not known_lists.is_whole(offer_of(1, problems=("one tool is broken",)), "tools")
-    assert not known_lists.is_whole(offer_of(1, partial=True), "tools")
-    assert not known_lists.is_whole(offer_of(1), "prompts")
+    assert one_server.is_whole(offer_of(1), "tools")
+    assert not one_server.is_whole(offer_of(1, problems=("one tool is broken",)), "tools")
+    assert not one_server.is_whole(offer_of(1, partial=True), "tools")
+    assert not one_server.is_whole(offer_of(1), "prompts")

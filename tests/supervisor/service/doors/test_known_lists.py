@@ -6,7 +6,7 @@ import msgspec
 
 from actors.catalogue.lists.validation import tool
 from actors.catalogue.offer import Offer
-from supervisor.service.doors.known_lists import MAX_BYTES, PAGE_SIZE, weight
+from supervisor.service.doors.one_server import MAX_BYTES, PAGE_SIZE, weight
 
 
 def offering(*sizes: int) -> Offer:

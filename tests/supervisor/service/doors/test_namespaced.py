@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actors.catalogue.names.naming import split_resource
-from supervisor.service.doors.namespaced import Namespace, Uris, name_for, with_mark
+from supervisor.service.doors.everything import Namespace, Uris, name_for, with_mark
 
 ALLOWED = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

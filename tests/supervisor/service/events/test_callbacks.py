@@ -19,8 +19,15 @@ from actors.principal import Principal
 from actors.transport.http import addresses
 from supervisor.events.signing import key_of
 from supervisor.service.events.callbacks import Callbacks, Receiver
-from supervisor.service.events.errors import CallbackUnusable, TooManyEvents, Undelivered
-from supervisor.service.events.limits import MAX_POSTS, MAX_POSTS_OF_HOST, MAX_POSTS_OF_PRINCIPAL, VERIFY_S
+from supervisor.service.events.limits import (
+    MAX_POSTS,
+    MAX_POSTS_OF_HOST,
+    MAX_POSTS_OF_PRINCIPAL,
+    VERIFY_S,
+    CallbackUnusable,
+    TooManyEvents,
+    Undelivered,
+)
 from tests.fakes.webhook_receiver import WebhookReceiver, new_secret, statuses
 
 CALLBACKS = "supervisor.service.events.callbacks"

@@ -24,8 +24,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.search.index import Index
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
-from supervisor.service.events.errors import TooManyEvents
-from supervisor.service.events.limits import MAX_EVENT_BYTES
+from supervisor.service.events.limits import MAX_EVENT_BYTES, TooManyEvents
 from supervisor.service.events.of_servers import FASTEST_S, LONGEST_PAUSE_S, MAX_DRAINS, SILENT_S, ServerEvents
 from supervisor.service.events.sources import Origin, Terminated
 from tests.fakes.garbage import no_search

@@ -27,8 +27,7 @@ from supervisor.identity.people import Role, principal_of, user_of
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.service.events.limits import MAX_EVENT_BYTES
 from supervisor.service.events.own import MAX_PER_S, OwnEvents
-from supervisor.service.events.sources import Terminated
-from supervisor.service.events.types import Viewpoint
+from supervisor.service.events.sources import Terminated, Viewpoint
 from supervisor.service.lookup.visible import Visible
 from supervisor.usage.records import CallRecord
 from tests.fakes.deployments import KEY

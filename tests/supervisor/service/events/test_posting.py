@@ -17,9 +17,8 @@ from trio.testing import MockClock
 
 from actors.principal import Principal
 from supervisor.service.events.callbacks import Receiver
-from supervisor.service.events.errors import REMOVED, REVOKED, Reason
 from supervisor.service.events.journal import Journal, TopicLog
-from supervisor.service.events.limits import MAX_ATTEMPTS, MAX_IN_FLIGHT, RETRY_S
+from supervisor.service.events.limits import MAX_ATTEMPTS, MAX_IN_FLIGHT, REMOVED, RETRY_S, REVOKED, Reason
 from supervisor.service.events.posting import FailureRate, Health, Poster, Posting, Watermark
 from supervisor.service.events.sources import Origin
 from supervisor.service.events.topics import Topic

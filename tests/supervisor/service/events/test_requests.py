@@ -21,13 +21,12 @@ from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire.jsonrpc import ErrorObject
 from supervisor.config import Settings
-from supervisor.service.client import Client
+from supervisor.service.client import Client, Updates
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.events.limits import HEARTBEAT_S, MAX_POLLED, MAX_STREAMS, STALLED_S
 from supervisor.service.events.sources import Terminated
 from supervisor.service.gateway import Gateway
 from supervisor.service.port import answer
-from supervisor.service.updates import Updates
 from tests.fakes.event_source import NAME, NOW, FakeSource, occurrence
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.published import served

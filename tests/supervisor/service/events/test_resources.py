@@ -19,10 +19,9 @@ from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.events.journal import Journal
-from supervisor.service.events.resources import INTERVAL_S
-from supervisor.service.events.sources import Origin, Told
+from supervisor.service.events.of_servers import INTERVAL_S
+from supervisor.service.events.sources import EventType, Origin, Told, Viewpoint
 from supervisor.service.events.topics import Topics
-from supervisor.service.events.types import EventType, Viewpoint
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.published import Served, served
 

@@ -17,9 +17,8 @@ from actors.errors import CallTimedOut, InvalidArguments, ServerError, ShuttingD
 from actors.principal import LOCAL
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.service.events import topics as topics_module
-from supervisor.service.events.errors import TooManyEvents, UnknownEvent
 from supervisor.service.events.journal import Journal
-from supervisor.service.events.limits import LINGER_S, MAX_ARGUMENTS_BYTES, MAX_EVENT_BYTES
+from supervisor.service.events.limits import LINGER_S, MAX_ARGUMENTS_BYTES, MAX_EVENT_BYTES, TooManyEvents, UnknownEvent
 from supervisor.service.events.sources import Terminated, canonical
 from supervisor.service.events.topics import Topic, Topics
 from tests.fakes.event_source import NAME, FakeSource, at, occurrence, topics_of

@@ -22,7 +22,7 @@ from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.events.limits import MAX_LISTED
-from supervisor.service.events.types import EventType, list_result
+from supervisor.service.events.sources import EventType, list_result
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.mcp_server import FakeServer

@@ -23,7 +23,11 @@ from actors.principal import Principal
 from actors.protocol.wire.jsonrpc import ErrorObject
 from supervisor.events.signing import key_of
 from supervisor.identity.people import Role
-from supervisor.service.events.errors import (
+from supervisor.service.events.journal import Journal
+from supervisor.service.events.limits import (
+    MAX_TTL_S,
+    MIN_TTL_S,
+    ROTATION_S,
     CallbackUnusable,
     PrincipalNeeded,
     TooManyEvents,
@@ -31,10 +35,7 @@ from supervisor.service.events.errors import (
     UnknownSubscription,
     UnsupportedDelivery,
 )
-from supervisor.service.events.journal import Journal
-from supervisor.service.events.limits import MAX_TTL_S, MIN_TTL_S, ROTATION_S
-from supervisor.service.events.sources import Terminated
-from supervisor.service.events.types import Viewpoint
+from supervisor.service.events.sources import Terminated, Viewpoint
 from supervisor.service.events.webhooks import RIGHTS_S, Webhooks
 from supervisor.service.lookup.visible import Visible
 from supervisor.store.tables import SavedWebhook

@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.life.states import State
 from actors.messages import SleepServer
 from supervisor.config import Settings
-from supervisor.service.lookup.looks import FIRST_PAUSE_S
+from supervisor.service.lookup.lookup import FIRST_PAUSE_S
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.published import Served, served

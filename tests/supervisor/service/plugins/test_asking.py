@@ -20,8 +20,7 @@ from supervisor.plugins.questions import ConfirmationInput, QuestionInput, Selec
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.asking.rounds import Parking
-from supervisor.service.plugins.asking import MAX_ANSWER_BYTES, PluginQuestions, read_answer
-from supervisor.service.plugins.hooks import CallHooks
+from supervisor.service.plugins import MAX_ANSWER_BYTES, CallHooks, PluginQuestions, read_answer
 from supervisor.service.request import ServerRequest
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange

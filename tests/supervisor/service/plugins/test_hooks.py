@@ -22,8 +22,7 @@ from supervisor.plugins.hooks import Nobody
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.rounds import Parking
 from supervisor.service.client import Client
-from supervisor.service.plugins.asking import PluginQuestions
-from supervisor.service.plugins.hooks import CallHooks
+from supervisor.service.plugins import CallHooks, PluginQuestions
 from supervisor.service.request import ServerRequest
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import exchange

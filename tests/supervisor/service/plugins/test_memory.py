@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from actors.principal import LOCAL, Principal
 from supervisor.plugins.questions import GivenAnswer
-from supervisor.service.plugins.memory import MAX_BYTES, MAX_CALLS, CallMemory, KnownCall
+from supervisor.service.plugins import MAX_BYTES, MAX_CALLS, CallMemory, KnownCall
 
 OTHER = Principal("user:ben")
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.service.results.cutting import META_KEY, Cut, cut
-from supervisor.service.results.long_text import tokens_of
+from supervisor.service.results.cutting import META_KEY, Cut, cut, tokens_of
 
 BUDGET = 1000
 LONG = "\n".join(f"{number}: a line of a log with some words" for number in range(2000))

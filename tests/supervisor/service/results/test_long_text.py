@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.metatools.texts import estimate_tokens
-from supervisor.service.results import long_text as module
-from supervisor.service.results.long_text import MAX_BYTES, WRAP, LongText, is_light, long_text, tokens_of, unquote
+from supervisor.service.results import cutting
+from supervisor.service.results.cutting import MAX_BYTES, WRAP, LongText, is_light, long_text, tokens_of, unquote
 
 TEXTS = st.lists(st.text(st.sampled_from("ab \n{ä€𝄞"), max_size=60) | st.just("é" * 700), max_size=6).map("\n".join)
 
@@ -58,7 +58,7 @@ def test_words_are_found_in_the_lines_that_have_them(text: str, words: str) -> N
 
 
 def test_words_are_found_in_long_texts_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PIECE", 100)
+    monkeypatch.setattr(cutting, "_PIECE", 100)
     kept = long_text("\n".join(f"row {number}" for number in range(1000)).encode())
     assert [*kept.lines_with("ROW 99", 1, kept.lines)] == [100, *range(991, 1001)]
 
@@ -131,7 +131,7 @@ def test_a_text_between_quotes_is_read_in_pieces(parts: list[str], ascii_only: b
     text = "".join(parts)
     quoted = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode()
     for piece in range(16, 24):
-        with mock.patch.object(module, "_PIECE", piece):
+        with mock.patch.object(cutting, "_PIECE", piece):
             assert unquote(quoted) == (text.encode(), len(text.encode()))
 
 

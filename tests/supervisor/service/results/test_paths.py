@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.service.results.cutting import MAX_CHARS, shape
-from supervisor.service.results.paths import MAX_CHARS as MAX_PATH_CHARS
-from supervisor.service.results.paths import MAX_NODES, MAX_SELECTORS, BadPath, read, select
+from supervisor.service.results.picks import MAX_CHARS as MAX_PATH_CHARS
+from supervisor.service.results.picks import MAX_NODES, MAX_PATH_SELECTORS, BadPath, read, select
 
 VALUE = {"items": [{"id": 1, "name": "a"}, {"id": 2}], "odd 'name'": {"x.y": True}, "a/b": {"~": 0}, "": 5}
 VALUES = st.recursive(
@@ -69,9 +69,9 @@ def test_a_path_selects(path: str, expected: Any) -> None:
         ("$.items[0", "not understood from '[0' on"),
         ("$.items[::0]", "nothing is at [::0]"),
         ("$.items[0,1].x", "nothing is at ['x'] of $['items'][0,1]"),
-        ("$" + ".a" * (MAX_SELECTORS + 1), "65 names and places, 64 are the most"),
+        ("$" + ".a" * (MAX_PATH_SELECTORS + 1), "65 names and places, 64 are the most"),
         ("/a" * 65, "65 names"),
-        (f"$.items[{'*,' * MAX_SELECTORS}*]", "66 names"),
+        (f"$.items[{'*,' * MAX_PATH_SELECTORS}*]", "66 names"),
         (f"$['{'a' * MAX_PATH_CHARS}']", "4101 characters, 4096 are the most"),
         ("$.items[0][5:]", "nothing is at [5:] of $['items'][0]: that is an object with 'id', 'name'"),
     ],

@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given
 
 from actors.errors import InvalidArguments
-from supervisor.service.results.paths import MAX_NODES
-from supervisor.service.results.picks import MAX_BYTES, MAX_PATHS, META_KEY, Picked, pick, read_picks, with_note
+from supervisor.service.results.picks import (
+    MAX_BYTES,
+    MAX_NODES,
+    MAX_PATHS,
+    META_KEY,
+    Picked,
+    pick,
+    read_picks,
+    with_note,
+)
 from tests.supervisor.service.results.test_paths import VALUES, places
 
 ROWS: dict[str, Any] = {

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
-from supervisor.service.results.long_text import long_text
-from supervisor.service.results.reading import SCHEME, PartQuery, answer, read_address
+from supervisor.service.results.cutting import SCHEME, long_text
+from supervisor.service.results.keeper import PartQuery, answer, read_address
 
 ROWS = [{"id": number, "name": f"row {number}", "text": "word " * 10} for number in range(100)]
 JSON = long_text(json.dumps({"rows": ROWS, "note": "one\ntwo\nthree"}).encode())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from supervisor.service.results.sharing import BudgetShare, SharedBudget
+from supervisor.service.results.keeper import BudgetShare, SharedBudget
 
 
 @given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 500), st.integers(0, 5)), min_size=1, max_size=10))

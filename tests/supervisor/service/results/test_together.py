@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.service.results.together import MAX_TEXT_BYTES, Outcome, has_failed, part_of, together
+from supervisor.service.calls.side_by_side import MAX_TEXT_BYTES, Outcome, has_failed, part_of, together
 
 IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
 

@@ -1,1 +1,0 @@
-"""Calls of tools as plugins see them, and what plugins ask whoever makes one."""
