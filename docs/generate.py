@@ -41,7 +41,7 @@ from supervisor.config.clients.table import CLIENTS
 from supervisor.fleet.errors import EngineAway, LeaseEnded, NodeAway
 from supervisor.identity.audit import ACTIONS
 from supervisor.reference.configuration import blocks, bullet
-from supervisor.servers.reading import NotReadOnly
+from supervisor.servers.safety import NotReadOnly
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.doors.one_server import LoginShared

@@ -40,18 +40,17 @@ from supervisor.oauth.port import callback_uri
 from supervisor.parts import DaemonParts
 from supervisor.phrases.late import make_describing, open_sources
 from supervisor.plugins.hooks import PluginTable
-from supervisor.servers.capacity.capacity import Capacity, Measure
+from supervisor.servers.capacity import Capacity, Measure
 from supervisor.servers.children import Servers
 from supervisor.servers.control import switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.fleet.late import make_node, memory_of, recall_of, share_keys
 from supervisor.servers.journals.files import LogFiles
 from supervisor.servers.journals.keeper import LogKeeper
-from supervisor.servers.launches.accounts import AccountName
+from supervisor.servers.launches.names import AccountName
 from supervisor.servers.launches.running import Launches
 from supervisor.servers.reach import reached_of, starts_of, transport_of
-from supervisor.servers.reloading.plugins import DeployedPlugins
-from supervisor.servers.reloading.reload import Read, Reload
+from supervisor.servers.reloading.reload import DeployedPlugins, Read, Reload
 from supervisor.store import Store
 from supervisor.store.approvals import Approvals
 from supervisor.store.audit_trail import AuditTrail

@@ -32,12 +32,10 @@ from supervisor.metrics.following import follow
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.shared import SharedLogins
 from supervisor.servers.control import Operation
-from supervisor.servers.fleet.shared.approvals import SharedApprovals
-from supervisor.servers.fleet.shared.switches import SharedSwitches
-from supervisor.servers.fleet.shared.tokens import SharedTokens
-from supervisor.servers.journals.reader import LogReader
-from supervisor.servers.launches.secrets import ConfiguredSecrets
-from supervisor.servers.reloading.edits import ServerEdits
+from supervisor.servers.fleet.shared import SharedApprovals, SharedSwitches, SharedTokens
+from supervisor.servers.journals.keeper import LogReader
+from supervisor.servers.launches.names import ConfiguredSecrets
+from supervisor.servers.reloading.reload import ServerEdits
 from supervisor.servers.safety import expose
 from supervisor.servers.warm_up import WarmUp
 from supervisor.service.asking.confirmations import Consent, Consents

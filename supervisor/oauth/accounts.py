@@ -29,7 +29,7 @@ from supervisor.oauth.kept import KeptLogins, LoginSharing
 from supervisor.oauth.logins import Login, Logins, check_answer
 from supervisor.oauth.port import CallbackQuery, Confirmation, LoginStatus
 from supervisor.servers.deployment import DeployedServer, Deployment
-from supervisor.servers.launches.accounts import AccountName, account_of
+from supervisor.servers.launches.names import AccountName, account_of
 from supervisor.store import Store
 
 

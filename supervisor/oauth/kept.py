@@ -11,7 +11,7 @@ import trio
 from actors.principal import Principal
 from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.keeper import ALONE, GrantSharing
-from supervisor.servers.launches.accounts import AccountName
+from supervisor.servers.launches.names import AccountName
 from supervisor.store import SavedGrant, Store
 from supervisor.store.sealing import Sealing
 

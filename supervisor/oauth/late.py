@@ -18,7 +18,7 @@ from supervisor.host.preload import preload
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import DeployedServer, Deployment
-from supervisor.servers.launches.accounts import AccountName
+from supervisor.servers.launches.names import AccountName
 from supervisor.store import Store
 
 if TYPE_CHECKING:  # as said above

@@ -27,7 +27,7 @@ from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.issuers.issuer import code_of
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
 from supervisor.oauth.port import CallbackQuery, Confirmation, LoginState, LoginStatus, query_in
-from supervisor.servers.launches.accounts import AccountName
+from supervisor.servers.launches.names import AccountName
 
 EXPIRY_S: Final = 600.0
 MAX_OPEN: Final = 64

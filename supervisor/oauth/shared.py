@@ -10,12 +10,12 @@ import trio
 
 from supervisor.fleet.lives import DaemonLife
 from supervisor.oauth.late import LateAccounts
-from supervisor.servers.launches.accounts import AccountName
+from supervisor.servers.launches.names import AccountName
 
 if TYPE_CHECKING:  # they need cryptography, which takes megabytes
     from supervisor.oauth.issuers.grant import Grant
     from supervisor.oauth.keeper import GrantSharing
-    from supervisor.servers.fleet.shared.records import SharedRecords
+    from supervisor.servers.fleet.records import SharedRecords
 
 KIND: Final = "login"
 NAME_BYTES: Final = 32

@@ -5,21 +5,24 @@ from __future__ import annotations
 import logging
 import random
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Protocol
 
 import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
 from actors.catalogue.trust import TRUSTING, PinKeeper
-from actors.errors import ActorStopped, SupervisorError
+from actors.command_line import command
+from actors.errors import ActorStopped, ServerDisabled, ServerGaveUp, SupervisorError
+from actors.instances.settings import InstanceSettings
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
 from actors.launch import launches_of, server_of
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
-from actors.messages import Departure, ServerChanged, ServerRemoved, StopServer
+from actors.messages import Departure, ReadServer, ServerChanged, ServerRemoved, ServerStatus, StopServer
 from actors.observer import NO_OBSERVER, Observer
 from actors.principal import ClientKey
 from actors.protocol.agreement.era import Identity
@@ -29,14 +32,227 @@ from actors.server import ServerMessage, Shared
 from actors.server.settings import DRAIN_S
 from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
+from actors.transport.redaction import Mask
+from supervisor.config.effective import RestingServer
+from supervisor.fleet.errors import NodeAway
 from supervisor.host.loop.wakes import wakes
-from supervisor.servers.absences import Absences
-from supervisor.servers.child import Child
+from supervisor.metatools.servers.availability import missing_values_error
 from supervisor.servers.deployment import DeployedServer
-from supervisor.servers.instances import Launcher, Registers
+from supervisor.servers.instances import Launcher, Registers, Statuses
 from supervisor.servers.journals.journals import Journals
-from supervisor.servers.statuses import Statuses
 from supervisor.servers.tree import supervise
+
+# One server as a child of the supervisor, as one configuration has it.
+#
+# When that changes, the child does not: another one takes its place, and begins where this one has ended.
+
+
+class RunningLaunch(Protocol):
+    """What a child has while it runs: one actor, or several behind one address."""
+
+    @property
+    def address(self) -> Address[ServerMessage]:
+        """Where it is spoken to now."""
+
+    async def resize(self, wanted: InstanceSettings, drain_s: float) -> None:
+        """Have other instances; those that end have so many seconds."""
+
+    def leave(self, client: ClientKey) -> None:
+        """The session of a client is over, and so is the instance that it alone had."""
+
+
+class Child:
+    """`on`: it may run. `settled` once what follows from that is done: the server is found, or it has stopped for good.
+
+    `gone` is set once nothing is left of it, nor of its predecessor. `address` is that of its actor, None while it has
+    none: it is off, or its actor crashed. `scope` is that of its task.
+    """
+
+    def __init__(
+        self, server: DeployedServer, *, on: bool, predecessor: Child | None = None, drain_s: float = DRAIN_S
+    ) -> None:
+        """The `predecessor` leaves once there is a successor: its calls in flight have `drain_s` seconds then."""
+        self.server = server
+        self.on = on
+        self.leaving = False
+        self.scope = trio.CancelScope()
+        self._launch: RunningLaunch | None = None
+        self.settled = trio.Event()
+        self.gone = trio.Event()
+        self._turned = trio.Event()
+        self._predecessor = predecessor
+        self._drain_s = drain_s
+        if not on:
+            self.settled.set()
+
+    @property
+    def name(self) -> str:
+        return self.server.name
+
+    def turn(self, *, on: bool) -> None:
+        """Switch it on or off; what follows from it is not settled yet."""
+        self.on = on
+        self.settled = trio.Event()
+        self._turned.set()
+        self._turned = trio.Event()
+
+    async def wait_on(self) -> None:
+        while not self.on:
+            await self._turned.wait()
+
+    @property
+    def address(self) -> Address[ServerMessage] | None:
+        return None if self._launch is None else self._launch.address
+
+    @contextmanager
+    def act(self, launch: RunningLaunch) -> Iterator[None]:
+        self._launch = launch
+        try:
+            yield
+        finally:
+            self._launch = None
+
+    def part(self, client: ClientKey) -> None:
+        """The session of a client is over."""
+        if self._launch is not None:
+            self._launch.leave(client)
+
+    async def resize(self, server: DeployedServer, drain_s: float) -> None:
+        """Have as many instances as a server is to have now that is the same otherwise."""
+        self.server = server
+        if self._launch is not None:
+            await self._launch.resize(server.instances, drain_s)
+
+    @property
+    def way_free(self) -> trio.Event | None:
+        """Set once a process may be started: two at once could want the same file or port. None: from the start.
+
+        What has to be gone is the last process before it, also where an address came between the two.
+        """
+        before = self if self.server.config.kind == "stdio" else None
+        while before is not None:
+            before = before._predecessor
+            if before is not None and before.server.config.kind == "stdio":
+                return before.gone
+        return None
+
+    async def take_over(self, reason: str) -> None:
+        """Have the predecessor leave, unless it does already; who waits there is passed on to the actor of this one."""
+        before = self._predecessor
+        if before is not None and not before.leaving:
+            await before.leave(Departure(reason=reason, drain_s=self._drain_s, successor=self.address))
+
+    async def end(self) -> None:
+        """Be gone, as soon as the predecessor is. Who waits for it to come up or go down waits no longer."""
+        self.settled.set()
+        if self._predecessor is not None:
+            await self._predecessor.gone.wait()
+            self._predecessor = None
+        self.gone.set()
+
+    async def leave(self, departure: Departure) -> None:
+        """Begin to leave; from then on its actor reports nothing. Without an actor it is over at once."""
+        self.leaving = True
+        address = self.address
+        if address is None:
+            self.scope.cancel()
+            return
+        try:
+            await address.request_in_turn(StopServer(departure))
+            await address.ask_in_turn(ReadServer())  # it has read what was put before
+        except ActorStopped:
+            self.scope.cancel()
+
+
+# Servers that are configured and have no actor: what is shown of them, and what whoever asks for one is told.
+
+SWITCHED_OFF = "it is switched off in the configuration"
+BY_OPERATOR = "it is switched off by its operator; to take that back: "
+
+
+class Absences:
+    """Reports to the registry what no actor does."""
+
+    def __init__(
+        self, registry: Address[RegistryMessage], directory: Directory[ServerMessage], journals: Journals
+    ) -> None:
+        self._registry = registry
+        self._directory = directory
+        self._journals = journals
+        self.awaiting: set[str] = set()
+        """Servers that run for those alone who have given values."""
+        self.elsewhere: dict[str, str] = {}
+        """What another node of the fleet runs, or will, and how it is reached."""
+
+    async def report(self, resting: RestingServer) -> None:
+        (self.awaiting.add if resting.awaits else self.awaiting.discard)(resting.name)
+        if resting.disabled:
+            await self.report_disabled(resting.name, resting.kind, resting.reason or SWITCHED_OFF)
+        elif resting.awaits:
+            await self.report_awaiting(resting)
+        else:
+            await self.report_failed(resting.name, resting.reason, resting.kind, aloud=False)
+
+    async def report_failed(self, name: str, reason: str, kind: str = "stdio", *, aloud: bool = True) -> None:
+        """Show a server that cannot run at all; in the daemon's log, too, if it is said `aloud`."""
+        said = f"cannot run: {reason}"
+        self._directory.explain(name, lambda: ServerGaveUp(f"server {name!r} {said}", server=name))
+        self._journals.make(name, Mask({})).note(said, "warning", aloud=aloud)
+        await self._show(name, kind, reason, disabled=False)
+
+    async def report_disabled(self, name: str, kind: str, why: str = SWITCHED_OFF) -> None:
+        """Show a server that is switched off: its name stays taken, and whoever asks for it is told why."""
+        text = f"server {name!r} is not available: {why}"
+        self._directory.explain(name, lambda: ServerDisabled(text, server=name))
+        self._journals.make(name, Mask({})).note(why)
+        await self._show(name, kind, why, disabled=True)
+
+    async def report_switched_off(self, name: str, kind: str) -> None:
+        """Show a launch that an operator has switched off."""
+        await self.report_disabled(name, kind, BY_OPERATOR + command("enable", server_of(name)))
+
+    async def switch_elsewhere(self, name: str, *, on: bool) -> None:
+        """Show what other nodes of the fleet have of a server as switched on or off; nothing happens with any other."""
+        for launch in launches_of(name, [*self.elsewhere]):
+            await self.report_elsewhere(launch, self.elsewhere[launch], off=not on)
+
+    async def report_elsewhere(self, name: str, kind: str, *, off: bool = False) -> None:
+        """Show a server that another node of the fleet runs, or will, or would if it were not switched `off`."""
+        self.elsewhere[name] = kind
+        if off:
+            await self.report_switched_off(name, kind)
+            return
+        text = f"server {name!r} does not run at this node of the fleet; give the order to the one that has it"
+        self._directory.explain(name, lambda: NodeAway(text, server=name))
+        since = trio.current_time()
+        status = ServerStatus(server=name, state=State.DORMANT, wanted="dormant", since=since, transport=kind)
+        await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT))
+
+    async def report_awaiting(self, resting: RestingServer) -> None:
+        """Show a server that runs for those alone who have given values for it, or whose team has."""
+        name, missing, why = resting.name, resting.awaits, resting.reason
+        self._directory.explain(name, lambda: missing_values_error(name, missing, why))
+        self._journals.make(name, Mask({})).note(why)
+        await self._show(name, resting.kind, why, disabled=False, awaits=missing)
+
+    async def _show(self, name: str, kind: str, reason: str, *, disabled: bool, awaits: tuple[str, ...] = ()) -> None:
+        """Report how a server is doing that has no actor to say so."""
+        rests = disabled or awaits
+        state, previous = (State.STOPPED, State.STOPPED) if rests else (State.FAILED, State.DORMANT)
+        status = ServerStatus(
+            server=name,
+            state=state,
+            wanted="stopped",
+            since=trio.current_time(),
+            transport=kind,
+            disabled=disabled,
+            down=None if rests else "permanently_failed",
+            last_error=None if disabled or awaits else reason,
+            reason=reason,
+            awaits=awaits,
+        )
+        await self._registry.tell(ServerChanged(status=status, previous=previous, reason=reason))
+
 
 log = logging.getLogger(__name__)
 _Address = Address[ServerMessage]

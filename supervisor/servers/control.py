@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Literal, Protocol
 
+import msgspec
 import trio
 from msgspec.structs import replace
 
@@ -21,8 +23,34 @@ from supervisor.config import ServerConfig
 from supervisor.config.syntax.keys import nearest_names
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.orders import Done, Order
 from supervisor.store import Store
+
+# What the operators' pages need to give orders: a port that the daemon implements.
+
+Order = Literal["restart", "wake", "sleep", "refresh", "enable", "disable"]
+"""What may be ordered of a server."""
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An order that was carried out. `message` is a sentence for people; `found` is what a refresh found."""
+
+    message: str
+    found: Refreshed | None = None
+
+
+class Control(Protocol):
+    """Carries out orders."""
+
+    def check(self, server: str) -> None:
+        """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
+
+    async def order(self, server: str, order: Order, principal: Principal) -> Done:
+        """Carry out an order of `principal` and wait until it is done. Cancelling it takes nothing back. A checkpoint.
+
+        Raises `UnknownServer`, `ServerDisabled`, `ServerError` with why the server does not do it, `MailboxFull` and
+        `ShuttingDown`.
+        """
+
 
 SHOWN_S = 10.0
 """How long an order waits at the most until its effect can be seen."""
@@ -31,7 +59,7 @@ MAX_NAMES = 5
 
 
 class Operation:
-    """Implements `supervisor.servers.orders.Control`. Names are resolved exactly; an error names the nearest."""
+    """Implements `supervisor.servers.control.Control`. Names are resolved exactly; an error names the nearest."""
 
     def __init__(
         self,

@@ -9,9 +9,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
+from importlib.resources import files
+from pathlib import Path, PurePath
 from typing import Final
 
 import msgspec
@@ -34,6 +37,7 @@ from actors.transport.redaction import Confidential, Mask
 from actors.transport.stdio.command import Launch as ProcessLaunch
 from actors.transport.stdio.command import ProcessLimits
 from actors.transport.stdio.installer import installer_of
+from actors.transport.stdio.remedies import provider_of
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
 from supervisor.config.effective import Effective, RestingServer, effective, missing_for_users, why_not
@@ -42,7 +46,41 @@ from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.origins import Origin
 from supervisor.identity.people import NO_VALUES, Given, GivenValues, OwnLaunch, Person, Role, principal_of, servers_of
-from supervisor.servers.stateful import held_by
+
+# What a published server holds in memory from one call to the next, as `stateful.toml` has it.
+
+_VERSION: Final = re.compile(r"(?<=.)(?:@|==|>=|~=|\[|:(?!/)).*$")
+"""Behind the name of a package or an image: `@latest`, `==1.2`, `[extra]`, `:tag`."""
+
+
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    holds: str
+    names: tuple[str, ...]
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    row: tuple[_Row, ...]
+
+
+_TABLE: Final = msgspec.convert(
+    tomllib.loads(files(__package__).joinpath("stateful.toml").read_text(encoding="utf-8")), _Table
+)
+_OF_IMAGES: Final = (provider_of("docker"), provider_of("podman"))
+HOLDS: Final = {name: row.holds for row in _TABLE.row for name in row.names}
+
+
+def held_by(command: str, args: Sequence[str]) -> str:
+    """Return what a server holds that is started so; empty if that is unknown.
+
+    Of the command its name counts, of an argument the whole word: a path may lead to anything that is called so. An
+    image is named with its registry before it.
+    """
+    words = [PurePath(command).name, *(word.partition("=")[2] if word.startswith("-") else word for word in args)]
+    names = [_VERSION.sub("", word) for word in words]
+    if provider_of(command) in _OF_IMAGES:
+        names += ["/".join(name.split("/")[-2:]) for name in names]
+    return next((HOLDS[name] for name in names if name in HOLDS), "")
+
 
 _MAY_ASK: Final = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
 """What a server may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""

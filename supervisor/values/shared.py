@@ -12,7 +12,7 @@ from supervisor.values.checks import ValuePlace
 from supervisor.values.table import ValueTable
 
 if TYPE_CHECKING:  # it needs cryptography, which takes megabytes
-    from supervisor.servers.fleet.shared.records import SharedRecords
+    from supervisor.servers.fleet.records import SharedRecords
 
 KIND: Final = "value"
 MAX_AT_ONCE: Final = 50

@@ -11,7 +11,7 @@ from actors.errors import SupervisorError, UnknownServer
 from actors.kit import Latest
 from actors.messages import Refreshed
 from actors.principal import Principal
-from supervisor.servers.orders import Done, Order
+from supervisor.servers.control import Done, Order
 from supervisor.servers.reloading.difference import Difference
 from supervisor.servers.reloading.port import ConfigurationFile, Reloaded
 

@@ -15,7 +15,7 @@ from supervisor.front.pages.api import View
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.servers.journals.journals import Journals
-from supervisor.servers.journals.reader import LogReader
+from supervisor.servers.journals.keeper import LogReader
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Service

@@ -9,7 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from supervisor.fleet.records import RecordPut
-from supervisor.servers.fleet.shared.records import SharedRecords
+from supervisor.servers.fleet.records import SharedRecords
 from tests.fleet.memory_engine import MemoryEngine
 
 KEY = b"k" * 32

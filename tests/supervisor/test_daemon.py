@@ -41,7 +41,7 @@ from supervisor.host.loop.program import EXIT_CRASH
 from supervisor.host.loop.readiness import READY_PER_TURN
 from supervisor.house import House
 from supervisor.process import run
-from supervisor.servers.capacity.capacity import Capacity
+from supervisor.servers.capacity import Capacity
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.reload import Reload
 from tests.fakes.event_reader import reading

@@ -14,7 +14,7 @@ import trio
 
 from supervisor.host.datadir import open_data_dir
 from supervisor.servers.deployment import DeployedServer
-from supervisor.servers.launches import retirement
+from supervisor.servers.launches import running as running_module
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fleet.valkey import ValkeyServer, settle, valkey
@@ -202,7 +202,7 @@ async def test_a_server_that_is_switched_off_is_off_for_all_people_at_all_nodes(
 async def test_a_launch_that_nobody_calls_has_no_actor_and_gets_one_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retirement, "LOOK_S", 0.01)
+    monkeypatch.setattr(running_module, "LOOK_S", 0.01)
     user = USERS[1]
     async with nodes_of_people(tmp_path) as two:
         await until_seen(two.at["a"], user, "forge__use")

@@ -15,7 +15,7 @@ from trio_websocket import ConnectionRejected
 from actors.launch import server_of
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
-from supervisor.servers.launches import retirement as module
+from supervisor.servers.launches import running as running_module
 from tests.fakes.http_client import modern
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -224,7 +224,7 @@ async def test_what_is_known_of_a_launch_outlives_the_daemon(tmp_path: Path, dat
 async def test_a_launch_that_sleeps_is_nothing_but_known_until_somebody_calls_it(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_S", 0.01)
+    monkeypatch.setattr(running_module, "LOOK_S", 0.01)
     servers = {"forge": {**SERVERS["forge"], "idle_timeout_s": 0.05}}
     processes, identity = Processes(), {**IDENTITY, "users": {"ana": IDENTITY["users"]["ana"]}}
     config = configuration(tmp_path, servers, auth="tokens", identity=identity)

@@ -16,7 +16,7 @@ from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.room import UNKNOWN_BYTES
 from supervisor import house
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.servers.capacity import capacity
+from supervisor.servers import capacity
 from tests.e2e.daemons import stand_in
 from tests.supervisor.test_daemon import configuration, running, until_ready
 

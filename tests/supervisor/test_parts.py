@@ -17,7 +17,7 @@ from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.loop.lag import LoopLag
 from supervisor.host.systemd import Systemd
 from supervisor.parts import POLICY, DaemonParts, PartLost
-from supervisor.servers.capacity.capacity import Capacity
+from supervisor.servers.capacity import Capacity
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.store.audit_trail import AuditTrail
 from supervisor.usage.totals import Usage

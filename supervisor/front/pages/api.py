@@ -60,12 +60,12 @@ from supervisor.metrics.meters import Meters
 from supervisor.oauth.port import Accounts
 from supervisor.phrases.port import DescribingStatus
 from supervisor.plugins.running import PluginStatus
+from supervisor.servers.control import Control
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.journals.reader import LogReader
+from supervisor.servers.instances import Statuses
+from supervisor.servers.journals.keeper import LogReader
 from supervisor.servers.launches.names import NO_LAUNCHES, LaunchFacts
-from supervisor.servers.orders import Control
 from supervisor.servers.reloading.port import Configurator, Editor, Publisher
-from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.confirmations import Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible

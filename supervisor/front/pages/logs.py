@@ -18,7 +18,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.identity.people import Person
-from supervisor.servers.journals.lines import MAX_GREP_CHARACTERS, Wanted
+from supervisor.servers.journals.files import MAX_GREP_CHARACTERS, Wanted
 
 MAX_LINES: Final = 1000
 """Of one page, and of one message of a follower."""

@@ -20,7 +20,7 @@ from supervisor.front.pages.api import View, server_row
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.logs import add_log_routes
 from supervisor.front.pages.requests import check_from_here
-from supervisor.servers.orders import Order
+from supervisor.servers.control import Order
 
 
 class OrderQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

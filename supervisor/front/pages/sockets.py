@@ -30,7 +30,7 @@ from supervisor.front.pages.requests import S, decode
 from supervisor.front.pages.rights import admits
 from supervisor.front.websocket.endpoint import choose_subprotocol
 from supervisor.identity.people import Person
-from supervisor.servers.journals.lines import Wanted
+from supervisor.servers.journals.files import Wanted
 
 GOING_AWAY = 1001
 """RFC 6455 section 7.4.1."""

@@ -40,7 +40,7 @@ from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import ConfirmRules
 from supervisor.metatools.texts import escape
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.reading import WHY, doubt
+from supervisor.servers.safety import WHY, doubt
 from supervisor.service.lookup.lookup import preflight
 from supervisor.store import ReplacedDefinition
 

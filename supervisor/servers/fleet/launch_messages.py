@@ -5,22 +5,28 @@ A launch gets its actor with the first message for it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
-from actors.errors import ShuttingDown, SupervisorError
-from actors.kit import Latest, Reply
+from actors.errors import ActorStopped, ShuttingDown, SupervisorError
+from actors.kit import Address, Latest, Pauses, Reply
+from actors.kit.directory import Directory
+from actors.kit.mailbox import Envelope
 from actors.launch import is_own, server_of
-from actors.messages import CallServer, WakeServer
-from actors.principal import Principal
+from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, WakeServer
+from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
-from actors.protocol.wire.jsonrpc import RemoteError
+from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
+from actors.protocol.wire.jsonrpc import RemoteError, encode
+from actors.server import ServerMessage
+from actors.server.subscribers import Subscribers
 from supervisor.fleet.errors import Elsewhere, EngineSettling, LeaseEnded
 from supervisor.fleet.links.frames import ForLaunch
 from supervisor.fleet.links.links import Links
@@ -28,8 +34,108 @@ from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Place
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
-from supervisor.servers.fleet.directory import LaunchAddress
-from supervisor.servers.fleet.launch_keys import LaunchKeys
+
+# Where launches are found in a fleet: here if this node owns them, else behind an address that looks like theirs.
+
+Send = Callable[[str, ForLaunch, Reply[Any]], None]
+"""Sends a message to a launch, wherever that is; its reply settles in any case."""
+
+
+class LaunchAddress(Address[ServerMessage]):
+    """Stands for a launch that may be at another node. What cannot be for another node is refused."""
+
+    __slots__ = ("_launch", "_send_on")
+
+    def __init__(self, launch: str, send: Send) -> None:
+        self._launch = launch
+        self._send_on = send
+
+    def _put(self, envelope: Envelope[ServerMessage]) -> None:
+        message, reply = envelope.message, envelope.reply
+        if reply is None or not isinstance(
+            message, CallServer | WakeServer | RestartServer | RefreshServer | SleepServer
+        ):
+            raise ActorStopped("only its own node does that with it")
+        self._send_on(self._launch, message, reply)
+
+
+class FleetDirectory(Directory[ServerMessage]):
+    """Finds every launch. `local` has those that run here, `owns` says which may; `knows` of which that is asked."""
+
+    def __init__(
+        self, local: Directory[ServerMessage], owns: Callable[[str], bool], knows: Callable[[str], bool], send: Send
+    ) -> None:
+        super().__init__()
+        self._local = local
+        self._owns = owns
+        self._knows = knows
+        self._send = send
+
+    def find(self, name: str) -> Address[ServerMessage] | None:
+        address = self._local.find(name)
+        if address is not None and self._owns(name):
+            return address
+        return LaunchAddress(name, self._send) if self._knows(name) else address
+
+    def why_not(self, name: str) -> SupervisorError:
+        return self._local.why_not(name)
+
+
+# What launches are called in a fleet: by the name of the server, and by what it is started with.
+#
+# So where nodes have read different configurations, each owns and runs what its own one says, and takes nothing over
+# that it would start another way.
+
+_DIGITS: Final = 16
+_MARK: Final = "#"
+
+
+class LaunchKeys:
+    """The keys of launches, by the newest deployment."""
+
+    def __init__(self, deployment: Latest[Deployment]) -> None:
+        self.knows: Callable[[str], bool] = lambda launch: False
+        """Says of a launch that not all share whether somebody is known who has it."""
+        self._deployment = deployment
+        self._digested: tuple[Mapping[str, str], str] = {}, ""
+
+    def has(self, launch: str) -> bool:
+        """Say whether a launch can run: one that all share, or one of somebody who is known here."""
+        return self.knows(launch) if is_own(launch) else launch in self._deployment.value.servers
+
+    def key(self, launch: str) -> str:
+        """Return what a launch is called in the fleet; of one that there is not, what nobody owns.
+
+        The name of one that not all share says already what it is started with.
+        """
+        return self._key(launch, self._deployment.value.digests.get(launch, ""))
+
+    def key_of(self, server: DeployedServer) -> str:
+        """Return what a launch is called that is started in this way, which may be that of a former deployment."""
+        return self._key(server.name, server.digest)
+
+    @staticmethod
+    def _key(launch: str, digest: str) -> str:
+        return launch + _MARK + ("" if is_own(launch) else digest[:_DIGITS])
+
+    def name(self, key: str) -> str:
+        """Return which launch of this node has a key; empty if none has, or it is started another way here."""
+        launch = self.launch(key)
+        return launch if self.has(launch) and self.key(launch) == key else ""
+
+    @staticmethod
+    def launch(key: str) -> str:
+        """Return which launch a key is of, however that is started."""
+        return key.rpartition(_MARK)[0]
+
+    def digest(self) -> str:
+        """Return what all nodes have in common that start everything alike."""
+        digests = self._deployment.value.digests
+        if self._digested[0] is not digests:
+            told = "\n".join(f"{name} {digests[name]}" for name in sorted(digests))
+            self._digested = digests, hashlib.sha256(told.encode()).hexdigest()[:_DIGITS]
+        return self._digested[1]
+
 
 DRAINED = "its node is drained; another node takes it over"
 SETTLES_S = 600.0
@@ -275,3 +381,101 @@ class LaunchMessages:
             era = await self._known.era(server.digest)
             if self._servers.directory.find(launch) is None:  # a reload may have begun it meanwhile
                 await self._servers.add(server, self._known.offer(launch), era, disabled=self._servers.is_off(launch))
+
+
+# Subscriptions of clients of this node to resources of launches that run at other nodes, and of theirs here.
+#
+# A node that has subscribed clients asks the owner, as it asks a server; the owner tells it of each change. Where a
+# launch moves, or the connection breaks, it asks again, wherever the launch is then, and its clients are told that what
+# they are subscribed to may have changed meanwhile.
+
+ASK_S: Final = 60.0
+"""How long an owner has to be asked again: its server may have to start."""
+
+
+class FleetSubscriptions:
+    """Implements `supervisor.fleet.links.watches.Watchers`. `owns` says whether a launch is here."""
+
+    def __init__(
+        self,
+        subscribers: Subscribers,
+        keys: LaunchKeys,
+        owns: Callable[[str], bool],
+        send: Callable[[str, ForLaunch, Reply[Any]], None],
+    ) -> None:
+        self._subscribers = subscribers
+        self._keys = keys
+        self._owns = owns
+        self._send = send
+        self._is_of_node = False
+        self._again: set[str] = set()
+        self._bell = trio.lowlevel.ParkingLot()
+        subscribers.left = self._leave
+
+    def add(self, launch: str, uri: str, tell: Callable[[], None], node: object) -> None:
+        if name := self._keys.name(launch):
+            self._subscribers.add(name, uri, tell, (LOCAL, node))
+
+    def remove(self, launch: str, uri: str, tell: Callable[[], None]) -> bool:
+        self._is_of_node = True
+        try:
+            return self._subscribers.remove(self._keys.launch(launch), uri, tell)
+        finally:
+            self._is_of_node = False
+
+    def hear(self, launch: str, uri: str) -> None:
+        if name := self._keys.name(launch):
+            self._subscribers.tell_missed(name, (uri,))
+
+    def hear_move(self, launch: str) -> None:
+        self.ask_again(self._keys.launch(launch))
+
+    def hear_break(self) -> None:
+        for name in self._subscribers.servers():
+            self.ask_again(name)
+
+    def ask_again(self, name: str) -> None:
+        """A launch of this name is not where it was: whoever is subscribed here is to be told of it from there."""
+        if self._subscribers.uris(name) and self._keys.has(name):
+            self._again.add(name)
+            self._bell.unpark_all()
+
+    async def run(self) -> None:
+        """Ask owners again, until each of them has answered, for ever."""
+        pauses = Pauses()
+        while True:
+            while not self._again:
+                await self._bell.park()
+            again, self._again = self._again, set()
+            for name in sorted(again):
+                if not await self._ask(name):
+                    self._again.add(name)
+            if self._again:
+                await trio.sleep(pauses.next())
+            else:
+                pauses.reset()
+
+    async def _ask(self, name: str) -> bool:
+        """Ask the owner of a launch for all its resources; whoever runs here is asked by its actor. False: again."""
+        for uri in () if self._owns(name) else self._subscribers.uris(name):
+            reply: Reply[Any] = Reply()
+            self._send(name, _message(name, SUBSCRIBE, uri), reply)
+            try:
+                with trio.fail_after(ASK_S):
+                    await reply.wait()
+            except RemoteError:
+                continue  # it has no such resource any more
+            except (SupervisorError, trio.TooSlowError):
+                return False
+            self._subscribers.tell_missed(name, (uri,))
+        return True
+
+    def _leave(self, name: str, uri: str) -> None:
+        """Nobody here is subscribed to a resource any more: its owner need not tell us."""
+        if not self._is_of_node and self._keys.has(name) and not self._owns(name):
+            self._send(name, _message(name, UNSUBSCRIBE, uri), Reply())
+
+
+def _message(name: str, method: str, uri: str) -> CallServer:
+    members = b'"uri":' + encode(uri)
+    return CallServer(server=name, method=method, members=members, name=uri, deadline_s=ASK_S, principal=LOCAL)

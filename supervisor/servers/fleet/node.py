@@ -9,22 +9,27 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import trio
 
 from actors.catalogue.offer import Offer
-from actors.errors import ConfigError, SupervisorError
+from actors.errors import ConfigError, SpawnFailed, SupervisorError
 from actors.kit import Address, Conditions, Latest, Reply
+from actors.kit.want import persist
 from actors.launch import is_own
 from actors.registry.actor import Message as RegistryMessage
-from actors.transport.base import Transport
+from actors.transport.base import Connection, Transport
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.errors import LeaseEnded
-from supervisor.fleet.lease import LeaseTimes
+from supervisor.fleet.lease import Lease, LeaseTimes
 from supervisor.fleet.links.frames import ForLaunch
 from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.incoming import AnswerRequest
@@ -39,18 +44,110 @@ from supervisor.fleet.status import FleetStatus, NodeStatus
 from supervisor.host.version import VERSION
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
-from supervisor.servers.fleet.boot_clock import BootClock
-from supervisor.servers.fleet.directory import FleetDirectory
-from supervisor.servers.fleet.guarding import LeaseGuard
-from supervisor.servers.fleet.launch_keys import LaunchKeys
-from supervisor.servers.fleet.launch_messages import LaunchMemory, LaunchMessages
+from supervisor.servers.fleet.configuration import SharedConfiguration
+from supervisor.servers.fleet.launch_messages import (
+    FleetDirectory,
+    FleetSubscriptions,
+    LaunchKeys,
+    LaunchMemory,
+    LaunchMessages,
+)
 from supervisor.servers.fleet.offers import FleetOffers
-from supervisor.servers.fleet.owned_transport import OwnedTransport
-from supervisor.servers.fleet.shared.configuration import SharedConfiguration
-from supervisor.servers.fleet.shared.ended_sessions import EndedSessions
-from supervisor.servers.fleet.shared.records import RecordStore, SharedRecords
-from supervisor.servers.fleet.subscriptions import FleetSubscriptions
+from supervisor.servers.fleet.records import RecordStore, SharedRecords
+from supervisor.servers.fleet.shared import EndedSessions
 from supervisor.servers.launches.running import Launches
+
+# The clock of leases: it goes on while the process, or the machine, is stopped.
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the first one is Linux'
+
+
+class BootClock:
+    """Implements `supervisor.fleet.membership.NodeClock`."""
+
+    def now(self) -> float:
+        return time.clock_gettime(_CLOCK)
+
+    def trio_time(self, moment: float) -> float:
+        return trio.current_time() + moment - self.now()
+
+
+# The process that guards the lease of this daemon, for as long as the daemon is a node; see `lease_guard.py`.
+
+SCRIPT: Final = Path(__file__).with_name("lease_guard.py")
+SHIM: Final = Path(__file__).parents[3] / "actors" / "transport" / "stdio" / "kill_shim.py"
+AGAIN_S: Final = 1.0
+"""Between the end of one and the start of another."""
+
+
+class LeaseGuard:
+    """`tell` is called with each new lease. Where there are no shims (not on Linux) it guards nothing."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        self._conditions = conditions
+        self._newest: Lease | None = None
+        self._bell = trio.lowlevel.ParkingLot()
+
+    def tell(self, lease: Lease) -> None:
+        self._newest = lease
+        self._bell.unpark()
+
+    async def run(self) -> None:
+        """Keep one process, and tell it of each lease. One that died is replaced."""
+        if sys.platform != "linux":
+            return
+        while True:
+            process = await persist(self._conditions, "lease guard", self._start)
+            try:
+                await self._tell_all(process)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                await process.wait()
+                await trio.sleep(AGAIN_S)
+            finally:
+                with trio.CancelScope(shield=True), trio.move_on_after(1.0):
+                    assert process.stdin is not None
+                    await process.stdin.aclose()
+                    await process.wait()
+
+    async def _start(self) -> trio.Process:
+        return await trio.lowlevel.open_process(
+            [sys.executable, "-I", "-S", str(SCRIPT), str(SHIM)],
+            stdin=subprocess.PIPE,
+            process_group=0,  # not a session: a child of ours in another one is taken for an orphan and swept
+        )
+
+    async def _tell_all(self, process: trio.Process) -> None:
+        assert process.stdin is not None
+        while True:
+            if self._newest is not None:
+                await process.stdin.send_all(b"%d\n" % int(self._newest.ends * 1e9))
+            await self._bell.park()
+
+
+# How a server is reached that only the owner of its launch may reach.
+
+NOT_OURS = "this node of the fleet does not own it any more"
+
+
+class OwnedTransport:
+    """Implements `Transport`. `fence` gives that by which this node owns the launch now; 0 if it does not."""
+
+    def __init__(self, inner: Transport, fence: Callable[[], int]) -> None:
+        self.kind = inner.kind
+        self._inner = inner
+        self._fence = fence
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """Start one incarnation, if the launch is ours before and after."""
+        fence = self._fence()
+        if not fence:
+            raise SpawnFailed(NOT_OURS)
+        async with self._inner.connect() as connection:
+            if self._fence() != fence:
+                raise SpawnFailed(NOT_OURS)
+            yield connection
+
 
 log = logging.getLogger(__name__)
 

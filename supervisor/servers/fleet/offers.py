@@ -28,7 +28,7 @@ from supervisor.fleet.engine import Engine
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import OfferPublished
 from supervisor.host.loop.workbench import beside
-from supervisor.servers.fleet.launch_keys import LaunchKeys
+from supervisor.servers.fleet.launch_messages import LaunchKeys
 from supervisor.servers.launches.running import Recall
 
 log = logging.getLogger(__name__)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
-from actors.principal import ClientKey, Principal
+from actors.kit import Latest
+from actors.launch import server_of
+from actors.principal import LOCAL, ClientKey, Principal
+from actors.transport.redaction import Mask
 from supervisor.identity.people import OwnLaunch
 from supervisor.metatools.servers.availability import missing_values_error
+from supervisor.servers.deployment import DeployedServer, Deployment
 
 
 class LaunchNames:
@@ -84,3 +88,35 @@ class NoLaunches:
 
 
 NO_LAUNCHES: Final = NoLaunches()
+
+
+# Whose login a server uses.
+
+AccountName = tuple[Principal, str]
+"""Whose login it is, and at which server. That may be a launch, where launches have logins of their own."""
+
+
+def account_of(server: DeployedServer) -> AccountName:
+    """Return which login a server uses. That of a user outlives a change of values, but for those in its address."""
+    owner, moves = server.login_of, any(text.place == ("url",) for text in server.config.tiered)
+    return owner, server.name if moves or owner == LOCAL else server_of(server.name)
+
+
+# Hides all configured secrets that somebody may know of: those of all servers, and of their own launches.
+
+
+class ConfiguredSecrets:
+    """`hide_for` gives what hides them in a text. The mask of all servers is made once for each deployment."""
+
+    def __init__(self, deployment: Latest[Deployment], launches: LaunchNames) -> None:
+        self._deployment = deployment
+        self._launches = launches
+        self._mask = Mask({})
+        self._version: int | None = None
+
+    def hide_for(self, principal: Principal) -> Callable[[str], str]:
+        if self._version != self._deployment.version:
+            self._version = self._deployment.version
+            self._mask = Mask({}).join(*(server.mask for server in self._deployment.value.servers.values()))
+        mask = self._mask
+        return lambda text: self._launches.hide_own(principal, mask(text))

@@ -9,14 +9,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import trio
 from msgspec.structs import replace
 
-from actors.errors import ActorStopped, ConfigError, ShuttingDown
+from actors.errors import ActorStopped, ConfigError, ShuttingDown, UnknownServer
 from actors.kit import Feed, Latest, Reply
 from actors.kit.paths import absolute
 from actors.life.states import ALIVE
@@ -25,8 +26,11 @@ from actors.registry.happening import Happening
 from actors.registry.reviews import ReviewAgain
 from actors.registry_inbox import NamesChanged, RulesChanged
 from supervisor.config import Configuration, Settings
-from supervisor.config.entries.edits import Change, names_in, supplement
+from supervisor.config.effective import RestingServer
+from supervisor.config.entries.edits import EMPTY, Change, add_entry, change_entry, names_in, remove_entry, supplement
+from supervisor.config.sections.options import PLUGINS
 from supervisor.config.syntax.values import SeveralErrors, raise_new
+from supervisor.host.files import read_if_there, replace_text
 from supervisor.host.logs import set_level
 from supervisor.host.loop.workbench import beside
 from supervisor.host.systemd import Systemd
@@ -34,15 +38,83 @@ from supervisor.host.watching import FileWatch
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.audit import Outcome as Recorded
 from supervisor.identity.requester import ORIGIN, RequestOrigin
+from supervisor.plugins.contract import ServerFacts
 from supervisor.plugins.hooks import PluginTable
 from supervisor.plugins.running import RunningPlugin
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.reach import close_breakers, discover
 from supervisor.servers.reloading.difference import Difference, diff, in_force
-from supervisor.servers.reloading.plugins import DeployedPlugins
 from supervisor.servers.reloading.port import ConfigurationFile, Outcome, Reloaded
 from supervisor.store import Store
+
+# The plugins that a configuration names, and the servers that they refuse: those rest, and say why.
+
+
+class DeployedPlugins:
+    """Has the plugins of a configuration be those of the `table`, before or together with its deployment."""
+
+    def __init__(self, table: PluginTable) -> None:
+        self._table = table
+        self._refused: Mapping[str, str] = {}
+
+    async def deploy(self, configuration: Configuration, key: bytes) -> Deployment:
+        """Return the deployment to begin with, whose plugins are in force; `key` is that of launch digests.
+
+        Raises `ConfigError`.
+        """
+        made = await beside(partial(self.prepare, configuration))
+        deployed = await self.refuse(deploy(configuration, key=key), made)
+        self.use(made, deployed)
+        return deployed
+
+    def prepare(self, configuration: Configuration) -> tuple[RunningPlugin, ...]:
+        """Return the plugins of a configuration. Blocks. Raises `ConfigError`; nothing is in force yet."""
+        settings, origins = configuration.settings, configuration.origins
+        options = {name: entry.options for name, entry in settings.plugins.items()}
+        known = {name: origins["", (PLUGINS, name)] for name in options if ("", (PLUGINS, name)) in origins}
+        places = {name: (origin.path or str(configuration.path), origin.line) for name, origin in known.items()}
+        return self._table.prepare(options, places, settings.plugin_threads)
+
+    async def refuse(self, deployment: Deployment, plugins: tuple[RunningPlugin, ...]) -> Deployment:
+        """Return the deployment without the servers that plugins refuse. A checkpoint if any is asked."""
+        within_s = deployment.settings.plugin_discovery_timeout_s
+        self._refused = await self._table.refusals(facts_of(deployment), plugins, within_s)
+        return without(deployment, self._refused)
+
+    def refuse_as_before(self, deployment: Deployment) -> Deployment:
+        """Return the deployment without the servers that were refused last; nobody is asked."""
+        return without(deployment, self._refused)
+
+    def use(self, plugins: tuple[RunningPlugin, ...], deployment: Deployment) -> None:
+        """Have these plugins be in force. Never waits."""
+        self._table.use(plugins, deployment.settings)
+
+
+def facts_of(deployment: Deployment) -> Iterator[ServerFacts]:
+    """Yield what plugins are told of the servers that are not switched off."""
+    for name, config in deployment.entries.items():
+        if not config.disabled:
+            host = (urlsplit(config.url).hostname or "") if config.url else ""
+            yield ServerFacts(name=name, kind=config.kind, command=config.command, args=config.args, host=host)
+
+
+def without(deployment: Deployment, refused: Mapping[str, str]) -> Deployment:
+    """Return the deployment in which servers rest, by name with the reason."""
+    known = {name: why for name, why in refused.items() if name in deployment.entries}
+    if not known:
+        return deployment
+    off = {name: replace(deployment.entries[name], disabled=True) for name in known}
+    resting = [each for each in deployment.resting if each.name not in known]
+    resting += [RestingServer(name=name, kind=off[name].kind, reason=why, disabled=True) for name, why in known.items()]
+    return replace(
+        deployment,
+        entries={**deployment.entries, **off},
+        servers={name: server for name, server in deployment.servers.items() if name not in known},
+        digests={name: digest for name, digest in deployment.digests.items() if name not in known},
+        resting=tuple(resting),
+    )
+
 
 log = logging.getLogger(__name__)
 
@@ -303,3 +375,90 @@ def _end(reply: Reply[Reloaded]) -> None:
 def _seen_of(deployment: Deployment, server: str) -> tuple[object, ...]:
     """Return what a configuration says of what is seen, and found, of a server."""
     return deployment.tool_rules_of(server), deployment.trust_of(server), deployment.described.get(server)
+
+
+# Servers added, changed and removed by programs: in the file, which is then read again, or until the daemon ends.
+#
+# One at a time. What the daemon would refuse is not written.
+
+MAX_EPHEMERAL: Final = 100
+
+
+class ServerEdits:
+    """Implements `supervisor.servers.reloading.port.Editor`."""
+
+    def __init__(self, reload: Reload, deployment: Latest[Deployment]) -> None:
+        self._reload = reload
+        self._deployment = deployment
+        self._turn = trio.Lock()
+
+    async def add(self, name: str, entry: Mapping[str, Any], *, ephemeral: bool = False) -> Reloaded:
+        """Raises `ConfigError` for a name that is taken, and for an entry of no use.
+
+        To the file one may be added that was there until the daemon ends.
+        """
+        async with self._turn:
+            others = self._reload.ephemeral
+            if not ephemeral:
+                known = name in others
+                reloaded = await self._edit(partial(add_entry, name=name, entry=entry, path=self._path))
+                kept = known and reloaded.outcome == "unchanged"
+                return replace(reloaded, message=f"{name} runs on, and is in the file now") if kept else reloaded
+            if len(others) >= MAX_EPHEMERAL:
+                hint = "remove one, or add it without that"
+                raise ConfigError(f"there are {MAX_EPHEMERAL} servers already until the daemon ends", hint=hint)
+            whole = self._reload.with_ephemeral
+            await self._reload.plan(change=lambda text: add_entry(whole(text, self._path)[0], name, entry, self._path))
+            others[name] = dict(entry)
+            try:
+                return await self._reload.reload()
+            except ConfigError:  # the file has changed since
+                others.pop(name, None)
+                raise
+
+    async def change(self, name: str, patch: Mapping[str, Any]) -> Reloaded:
+        """Change an entry by a merge patch. Raises `UnknownServer`, `ConfigError`."""
+        async with self._turn:
+            key = self._key(name)
+            if key in self._reload.ephemeral:
+                hint = "remove it, and add it as it shall be"
+                raise ConfigError(f"{name} is not in the file, it was added until the daemon ends", hint=hint)
+            return await self._edit(partial(change_entry, name=key, patch=patch, path=self._path))
+
+    async def remove(self, name: str) -> Reloaded:
+        """Raises `UnknownServer`, and `ConfigError` if the file cannot be written."""
+        async with self._turn:
+            key = self._key(name)
+            if key not in self._reload.ephemeral:
+                return await self._edit(partial(remove_entry, name=key, path=self._path))
+            entry = self._reload.ephemeral.pop(key)
+            try:
+                return await self._reload.reload()
+            except ConfigError:  # then it runs on
+                self._reload.ephemeral[key] = entry
+                raise
+
+    @property
+    def _path(self) -> str:
+        return str(self._deployment.value.path)
+
+    def _key(self, name: str) -> str:
+        """Return the key in the file of a server that is shown under this name."""
+        deployment = self._deployment.value
+        if name not in deployment.server_names:
+            raise UnknownServer(f"there is no server {name[:100]!r}; mcpvisor status lists them")
+        entry = deployment.entries.get(name)
+        return name if entry is None else entry.name
+
+    async def _edit(self, change: Change) -> Reloaded:
+        planned = await self._reload.plan(change=change)
+        await beside(partial(self._write, change))
+        reloaded = await self._reload.reload()
+        if (planned.outcome, reloaded.outcome) == ("planned", "unchanged"):  # it was read already, as the file changed
+            return replace(planned, outcome="applied")
+        return reloaded
+
+    def _write(self, change: Change) -> None:
+        path = self._deployment.value.path
+        before = read_if_there(path)
+        replace_text(path, before, change(EMPTY if before is None else before))

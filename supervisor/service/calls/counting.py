@@ -22,8 +22,7 @@ from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.fleet.errors import NodeAway
 from supervisor.fleet.lives import HeldElsewhere
 from supervisor.identity.audit import Audit
-from supervisor.servers.reading import NotReadOnly
-from supervisor.servers.safety import WithheldTool
+from supervisor.servers.safety import NotReadOnly, WithheldTool
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import AskedByResult, InputNeeded
 from supervisor.service.fitting.relay import has_failed

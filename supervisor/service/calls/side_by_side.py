@@ -151,15 +151,15 @@ def together(parts: Sequence[Part], order: Sequence[int], head: bytes, mark: str
     """
     content: list[bytes] = []
     entries: list[bytes] = []
-    for number, place in enumerate(order, 1):
+    for turn, place in enumerate(order, 1):
         part, first = parts[place], order.index(place) + 1
         entries.append(b",")
-        if first < number:
+        if first < turn:
             path = part.entry["tool_path"]
-            content += [b",", _label(f"[{number} {mark}] {path}: the same as [{first}], made once")]
+            content += [b",", _label(f"[{turn} {mark}] {path}: the same as [{first}], made once")]
             entries.append(encode({"tool_path": path, "same_as": first}))
             continue
-        content += [b",", _label(f"[{number} {mark}] {part.label}")]
+        content += [b",", _label(f"[{turn} {mark}] {part.label}")]
         for block in part.blocks:
             content += [b",", bytes(block)]
         entry = encode(part.entry)

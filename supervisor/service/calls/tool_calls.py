@@ -33,7 +33,7 @@ from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas.rendering import complete
 from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
-from supervisor.servers.reading import Doubt, NotReadOnly
+from supervisor.servers.safety import Doubt, NotReadOnly
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import PendingCall
 from supervisor.service.calls.failures import is_for_client

@@ -22,8 +22,7 @@ from actors.transport.stdio.installer import failure, failure_in
 from actors.transport.stdio.resources.figures import read_trees
 from actors.transport.stdio.resources.groups import look_at_memory, own_group, was_out_of_memory
 from supervisor.host.systemd import Systemd
-from supervisor.servers.journals.files import LogFiles, ReadLimit
-from supervisor.servers.journals.lines import file_name, parse_file_name
+from supervisor.servers.journals.files import LogFiles, ReadLimit, file_name, parse_file_name
 from supervisor.store.database import Database
 from supervisor.store.sealing import Sealing
 from supervisor.usage import history

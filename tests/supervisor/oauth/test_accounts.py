@@ -25,7 +25,7 @@ from supervisor.oauth.accounts import OAuthAccounts
 from supervisor.oauth.issuers.fetch import MAX_BODY_BYTES
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.servers.deployment import deploy
-from supervisor.servers.launches.accounts import AccountName
+from supervisor.servers.launches.names import AccountName
 from supervisor.store import open_store
 from tests.fakes.issuer_server import ISSUER, MCP, RESOURCE, IssuerServer, Reply
 from tests.fakes.kept_audit import KeptAudit

@@ -13,7 +13,7 @@ from supervisor.config import parse
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.servers.launches.accounts import AccountName
+from supervisor.servers.launches.names import AccountName
 from supervisor.store import open_store
 
 KEY = b"k" * 32

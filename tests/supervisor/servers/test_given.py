@@ -12,7 +12,7 @@ from actors.errors import ConfigError
 from supervisor.config import parse
 from supervisor.identity.people import NO_VALUES, Given, GivenValues, Owner, People, Person, Team, User
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.servers.launches.accounts import AccountName, account_of
+from supervisor.servers.launches.names import AccountName, account_of
 from tests.fakes.deployments import KEY
 
 ANA: Owner = ("user", "ana")

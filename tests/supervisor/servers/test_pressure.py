@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.transport.stdio.resources.allotment import MemoryBounds, MemoryLook
-from supervisor.servers.capacity.pressure import Amounts, IdleServer, Pressure, choose
+from supervisor.servers.pressure import Amounts, IdleServer, Pressure, choose
 
 GIB = 1 << 30
 amounts = st.builds(Amounts, descriptors=st.integers(0, 9), memory=st.integers(0, 999))

@@ -15,8 +15,7 @@ from actors.kit import Latest
 from actors.principal import LOCAL
 from actors.search.index import Index
 from supervisor.config import ServerConfig
-from supervisor.servers.reading import NotReadOnly
-from supervisor.servers.safety import SafetyRules
+from supervisor.servers.safety import NotReadOnly, SafetyRules
 from tests.fakes.deployments import deployment
 from tests.fakes.kept_audit import KeptAudit
 from tests.fakes.tool_catalogue import entry

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from actors.transport.stdio.resources.allotment import MemoryBounds, MemoryLook
 from actors.transport.stdio.resources.room import Claim, Claims
-from supervisor.servers.capacity.pressure import Amounts, IdleServer, choose
+from supervisor.servers.pressure import Amounts, IdleServer, choose
 
 MACHINE = 1000
 UNKNOWN = 80

@@ -18,7 +18,7 @@ from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.files import BACKUP_SUFFIX, read_if_there
 from supervisor.host.files import replace_text as replace_in_file
-from supervisor.servers.reloading import edits
+from supervisor.servers.reloading import reload
 from supervisor.servers.reloading.reload import Reload
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
@@ -155,7 +155,7 @@ async def test_what_a_change_did_is_said_also_where_the_file_was_read_before_it_
             replace_in_file(path, before, after)
             assert trio.from_thread.run(api.reload)["outcome"] == "applied"
 
-        monkeypatch.setattr(edits, "replace_text", replace_text)
+        monkeypatch.setattr(reload, "replace_text", replace_text)
         assert await api.add("new") == "1 server added (new)"
         assert await api.change("new", {"idle_timeout_s": 9}) == "1 server replaced (new)"
         assert await api.remove("new") == "1 server removed (new)"
@@ -247,7 +247,7 @@ async def test_a_file_that_changes_between_look_and_rename_is_left_alone(
         write(path, f"// a person\n{FILE}")
         return text
 
-    monkeypatch.setattr(edits, "read_if_there", outrun)
+    monkeypatch.setattr(reload, "read_if_there", outrun)
     async with daemon(file, data) as api:
         assert "has changed meanwhile" in await api.add("new", ENTRY, 422)
         assert await api.servers() == STARTED
@@ -349,8 +349,8 @@ async def test_faults_of_the_file_have_its_lines_whatever_was_added_beside_it(fi
 
 
 async def test_so_many_ephemeral_servers_are_enough(file: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert edits.MAX_EPHEMERAL == 100
-    monkeypatch.setattr(edits, "MAX_EPHEMERAL", 2)
+    assert reload.MAX_EPHEMERAL == 100
+    monkeypatch.setattr(reload, "MAX_EPHEMERAL", 2)
     async with daemon(file, data) as api:
         for name in ("a", "b"):
             await api.add(name, ephemeral=True)

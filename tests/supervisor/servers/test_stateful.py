@@ -6,8 +6,7 @@ import pytest
 
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig
-from supervisor.servers.deployment import deploy_server
-from supervisor.servers.stateful import HOLDS
+from supervisor.servers.deployment import HOLDS, deploy_server
 
 
 def settings(command: str, *args: str, stateful: bool | str = "auto") -> ServerSettings:

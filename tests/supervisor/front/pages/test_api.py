@@ -27,9 +27,9 @@ from supervisor.front.pages.shared_page import SharedPage
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.identity.tokens import TokenTable
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.instances import Read, Statuses
 from supervisor.servers.journals.journals import Journals
-from supervisor.servers.journals.reader import LogReader
-from supervisor.servers.statuses import Read, Statuses
+from supervisor.servers.journals.keeper import LogReader
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.call_memory import no_history

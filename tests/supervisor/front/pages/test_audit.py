@@ -19,7 +19,7 @@ from supervisor.front.ui.pages import add_ui_routes
 from supervisor.front.wiring import ROUTES
 from supervisor.identity.audit import ACTIONS, Outcome
 from supervisor.identity.tokens import NotKept
-from supervisor.servers.orders import Order
+from supervisor.servers.control import Order
 from tests.fakes.control import Obeys
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.kept_audit import KeptAudit

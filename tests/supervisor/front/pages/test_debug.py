@@ -17,7 +17,7 @@ from supervisor.config import Settings
 from supervisor.front.pages.api import View
 from supervisor.front.pages.debug import _debug, add_status_routes
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.statuses import Statuses
+from supervisor.servers.instances import Statuses
 from tests.fakes.front_server import Running, dispatch, running
 from tests.fakes.tool_view import view_of
 from tests.supervisor.front.pages.test_api import NOW, entry, page, status, view

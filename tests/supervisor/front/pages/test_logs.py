@@ -19,7 +19,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.logs import add_log_routes
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.servers.journals.journals import Journals
-from supervisor.servers.journals.reader import LogReader
+from supervisor.servers.journals.keeper import LogReader
 from tests.fakes.control import Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 from tests.supervisor.front.pages.test_api import page, status, view

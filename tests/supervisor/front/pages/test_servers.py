@@ -18,7 +18,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import create_app
 from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.servers import add_server_routes
-from supervisor.servers.orders import Order
+from supervisor.servers.control import Order
 from tests.fakes.control import Obeys
 from tests.fakes.front_server import Running, dispatch, running
 from tests.supervisor.front.pages.test_api import ask, page, status, view

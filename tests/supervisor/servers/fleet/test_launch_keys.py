@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from actors.kit import Latest
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.fleet.launch_keys import LaunchKeys
+from supervisor.servers.fleet.launch_messages import LaunchKeys
 from tests.fakes.deployments import server
 
 

@@ -13,7 +13,7 @@ from actors.messages import ServerListed
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import LaunchGrant, OfferPublished, Offers
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.fleet.launch_keys import LaunchKeys
+from supervisor.servers.fleet.launch_messages import LaunchKeys
 from supervisor.servers.fleet.offers import FleetOffers
 from tests.fakes.deployments import server
 from tests.fleet.memory_engine import MemoryEngine

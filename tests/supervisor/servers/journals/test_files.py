@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 
 from actors.launch import launch_name
 from actors.transport.redaction import Mask
-from supervisor.servers.journals.files import Limits, LogFiles, ReadLimit
-from supervisor.servers.journals.lines import FileLine, Wanted, file_name, hide, parse_file_name, stem_of
+from supervisor.servers.journals.files import (
+    FileLine,
+    Limits,
+    LogFiles,
+    ReadLimit,
+    Wanted,
+    file_name,
+    hide,
+    parse_file_name,
+    stem_of,
+)
 
 LIMITS = Limits(max_bytes=4000, old_files=3)
 SECRET = "correct-horse-battery-77"

@@ -21,11 +21,9 @@ from supervisor.config import Settings
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals import keeper as module
-from supervisor.servers.journals.files import LogFiles, ReadLimit
+from supervisor.servers.journals.files import LogFiles, ReadLimit, Wanted, file_name
 from supervisor.servers.journals.journals import Journals
-from supervisor.servers.journals.keeper import WHAT, LogKeeper
-from supervisor.servers.journals.lines import Wanted, file_name
-from supervisor.servers.journals.reader import LogReader
+from supervisor.servers.journals.keeper import WHAT, LogKeeper, LogReader
 from tests.fakes.want import no_threads
 
 SECRET = "correct-horse-battery-77"
@@ -117,11 +115,11 @@ async def test_a_flood_is_written_in_part_and_says_so(rig: Rig) -> None:
     written = rig.written()
     assert written[-1] == "899"
     assert sum("were not written to the disk: they came too fast" in text for text in written) == 4
-    assert len(written) <= 5 * module.MAX_LINES
+    assert len(written) <= 5 * module.MAX_BATCH_LINES
 
 
 async def test_many_servers_share_what_is_written_at_once(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_LINES", 100)
+    monkeypatch.setattr(module, "MAX_BATCH_LINES", 100)
     for name in "abcdefghij":
         rig.journal(name).overhear("stderr", b"x\n" * 900)
     await rig.keeper.flush()

@@ -12,7 +12,7 @@ import trio
 from actors.catalogue.lists.marks import digest
 from actors.catalogue.offer import Offer
 from actors.registry.actor import Registry
-from supervisor.servers.fleet.shared.approvals import SharedApprovals
+from supervisor.servers.fleet.shared import SharedApprovals
 from supervisor.store import approvals, open_store
 from supervisor.store.approvals import Approvals
 from tests.actors.registry.test_pinning import NEW, OLD

@@ -29,10 +29,17 @@ from supervisor.fleet.status import PublishedConfiguration
 from supervisor.host.datadir import previous_of
 from supervisor.host.files import write_atomically
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.fleet.shared import configuration as module
-from supervisor.servers.fleet.shared.configuration import KIND, NAME, SharedConfiguration
-from supervisor.servers.fleet.shared.packing import PackedConfiguration, decode, encode, pack
-from supervisor.servers.fleet.shared.records import MAX_BYTES
+from supervisor.servers.fleet import configuration
+from supervisor.servers.fleet.configuration import (
+    KIND,
+    NAME,
+    PackedConfiguration,
+    SharedConfiguration,
+    decode,
+    encode,
+    pack,
+)
+from supervisor.servers.fleet.records import MAX_BYTES
 from supervisor.servers.reloading.difference import Difference
 from supervisor.servers.reloading.port import Reloaded
 from tests.fleet.memory_engine import MemoryEngine
@@ -251,7 +258,7 @@ async def test_a_disk_that_takes_nothing_is_tried_again(
             raise OSError(errno.EROFS, os.strerror(errno.EROFS))
         write_atomically(path, content)
 
-    monkeypatch.setattr(module, "write_atomically", write)
+    monkeypatch.setattr(configuration, "write_atomically", write)
     async with two_nodes(tmp_path) as (a, b):
         caplog.set_level(logging.WARNING)
         await a.configuration.publish(None, "ana")

@@ -7,8 +7,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from supervisor.fleet.errors import EngineAway
-from supervisor.servers.fleet.shared import records
-from supervisor.servers.fleet.shared.records import MAX_BYTES
+from supervisor.servers.fleet import records
+from supervisor.servers.fleet.records import MAX_BYTES
 from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.sharing import KEY, Sharing, running
 

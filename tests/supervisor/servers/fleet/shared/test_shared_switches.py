@@ -7,7 +7,7 @@ from collections.abc import Callable
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from supervisor.servers.fleet.shared.switches import SharedSwitches
+from supervisor.servers.fleet.shared import SharedSwitches
 from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.sharing import Sharing, running
 

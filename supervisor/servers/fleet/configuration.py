@@ -1,20 +1,17 @@
-"""The configuration that was published for all nodes of a fleet: it is put by one, and kept by those that take it.
-
-- A node keeps it as it came and reads it beside its own file (`lay_below`). What was in force before stays beside it.
-- What it cannot use is refused as any reload is: what runs goes on.
-- Variables are in it as they are written: each node fills them in from its own environment.
-"""
+"""A configuration as it is published for the nodes of a fleet: its text, compressed for a record. Pure."""
 
 from __future__ import annotations
 
 import logging
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
+import msgspec
 import trio
 
 from actors.errors import ConfigError, SupervisorError
@@ -30,10 +27,52 @@ from supervisor.host.datadir import PUBLISHED, previous_of
 from supervisor.host.files import read_if_there, write_atomically
 from supervisor.host.loop.workbench import beside
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.servers.fleet.shared.packing import PackedConfiguration, decode, encode, pack
-from supervisor.servers.fleet.shared.records import MAX_BYTES, SharedRecords
+from supervisor.servers.fleet.records import MAX_BYTES, SharedRecords
 from supervisor.servers.reloading.difference import diff
 from supervisor.servers.reloading.port import Published, Reloaded
+
+
+class PackedConfiguration(msgspec.Struct, frozen=True, array_like=True):
+    """`packed` is the text as UTF-8, compressed by zlib."""
+
+    about: PublishedConfiguration
+    packed: bytes
+
+    def text(self) -> str:
+        """Return the text. Raises `ValueError` for what is none, is too large, or is not what it is said to be."""
+        unpacking = zlib.decompressobj()
+        try:
+            text = unpacking.decompress(self.packed, MAX_FILE_BYTES).decode()
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+        if not unpacking.eof or digest_of(text) != self.about.digest:
+            raise ValueError("it is too large, or has been cut off")
+        return text
+
+
+_PACKED: Final = msgspec.msgpack.Decoder(PackedConfiguration)
+
+
+def pack(text: str, *, at: float, by: str, node: str) -> PackedConfiguration:
+    """Return a text as it is published, at a moment in unix seconds."""
+    about = PublishedConfiguration(digest=digest_of(text), at=at, by=by, node=node)
+    return PackedConfiguration(about, zlib.compress(text.encode(), 9))
+
+
+def encode(packed: PackedConfiguration) -> bytes:
+    return msgspec.msgpack.encode(packed)
+
+
+def decode(payload: bytes) -> PackedConfiguration:
+    """Raises `MsgspecError` for what is none. Its text is looked at where it is used."""
+    return _PACKED.decode(payload)
+
+
+# The configuration that was published for all nodes of a fleet: it is put by one, and kept by those that take it.
+#
+# - A node keeps it as it came and reads it beside its own file (`lay_below`). What was in force before stays beside it.
+# - What it cannot use is refused as any reload is: what runs goes on.
+# - Variables are in it as they are written: each node fills them in from its own environment.
 
 log = logging.getLogger(__name__)
 

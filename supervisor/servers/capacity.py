@@ -28,9 +28,9 @@ from actors.principal import LOCAL
 from actors.server import ServerMessage
 from actors.transport.stdio.resources.allotment import MemoryBounds, ProcessFigures
 from actors.transport.stdio.resources.room import RUNNING, WHAT, Room
-from supervisor.servers.capacity.pressure import Amounts, IdleServer, Pressure, Shortage, choose
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.statuses import Statuses
+from supervisor.servers.instances import Statuses
+from supervisor.servers.pressure import Amounts, IdleServer, Pressure, Shortage, choose
 
 LOOK_S: Final = 0.05
 """The pause between two looks while there is no room."""

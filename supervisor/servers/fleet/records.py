@@ -1,13 +1,4 @@
-"""What all nodes of a fleet keep alike: small records by key, of which the newest counts.
-
-They are sealed with the fleet's key, and with them the moment at which they were put: whoever may read the engine
-learns their names alone, and whoever may write to it makes none. A record that is gone stays as such: that something
-was taken back is a fact with a number, as that it was given.
-
-A node remembers what it has seen, also while it does not run, and takes nothing older. So the engine need not be
-believed: what it has lost it is told again, and an old record that somebody brings back is put right, whether the nodes
-were up at that time or not.
-"""
+"""What the engine was not told yet, and whoever waits until it was."""
 
 from __future__ import annotations
 
@@ -16,7 +7,7 @@ import hmac
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -27,8 +18,65 @@ from actors.errors import SupervisorError
 from actors.kit import Pauses
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.records import RecordPut
-from supervisor.servers.fleet.shared.pending import Pending
 from supervisor.store.sealing import Sealing
+
+TOLD_S: Final = 2.0
+"""For so long whoever has put something waits for the engine."""
+
+
+class Pending:
+    """Keys, the oldest first."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] = {}
+        self._bell = trio.lowlevel.ParkingLot()
+        self._told = trio.lowlevel.ParkingLot()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def add(self, key: str) -> None:
+        self._keys[key] = None
+        self.ring()
+
+    def remove(self, key: str) -> None:
+        """The engine knows it, or need not."""
+        self._keys.pop(key, None)
+        self._told.unpark_all()
+
+    def ring(self) -> None:
+        """There is something to do for whoever tells the engine."""
+        self._bell.unpark_all()
+
+    async def wait(self) -> None:
+        """Wait until there may be something to do."""
+        await self._bell.park()
+
+    async def flush(self) -> bool:
+        """Wait until the engine knows what is there now, or for a while; say whether it does. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        mine = self._keys.copy()
+        with trio.move_on_after(TOLD_S):
+            while mine.keys() & self._keys.keys():
+                await self._told.park()
+        return not mine.keys() & self._keys.keys()
+
+
+# What all nodes of a fleet keep alike: small records by key, of which the newest counts.
+#
+# They are sealed with the fleet's key, and with them the moment at which they were put: whoever may read the engine
+# learns their names alone, and whoever may write to it makes none. A record that is gone stays as such: that something
+# was taken back is a fact with a number, as that it was given.
+#
+# A node remembers what it has seen, also while it does not run, and takes nothing older. So the engine need not be
+# believed: what it has lost it is told again, and an old record that somebody brings back is put right, whether the
+# nodes were up at that time or not.
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -1,1 +1,0 @@
-"""What the nodes of a fleet have in common besides servers."""
