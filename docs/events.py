@@ -10,8 +10,7 @@ import msgspec
 
 from actors.kit.documented import descriptions
 from supervisor.events.event import EventEnvelope
-from supervisor.events.kinds import DiscoveredTool, EventData, OfServer
-from supervisor.events.other_kinds import KINDS, TYPES
+from supervisor.events.kinds import KINDS, TYPES, DiscoveredTool, EventData, OfServer
 from supervisor.reference.configuration import bullet, paragraph, with_links
 
 AUDIENCES: Final = {

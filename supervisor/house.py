@@ -26,8 +26,7 @@ from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
 from supervisor import neural
 from supervisor.config import Configuration
-from supervisor.delivery.events import DaemonEvents
-from supervisor.delivery.known_servers import KnownServers
+from supervisor.delivery.events import DaemonEvents, KnownServers
 from supervisor.delivery.sinks import Sinks
 from supervisor.fleet.engine import Engine
 from supervisor.host.datadir import DataDir

@@ -55,7 +55,7 @@ SYSTEM = {
     "supervisor.bridge": "pipes past the streams of trio, which would change their modes; the daemon that it starts",
     "supervisor.cli": "points stdout elsewhere when its reader is gone",
     "supervisor.commands": "the environment for the configuration; the machine that `doctor` looks at; terminals",
-    "supervisor.delivery.file_sink": "modes and links of a file, and lines that a full disk cut off",
+    "supervisor.delivery.sinks": "modes and links of a file, and lines that a full disk cut off",
     "supervisor.demo": "the daemon it starts, with its environment",
     "supervisor.fleet.machine": "nodes on one machine: started, signalled, ended",
     "supervisor.front.edge.connection": "a request is answered in one packet, past the stream of trio",

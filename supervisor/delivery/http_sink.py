@@ -17,9 +17,8 @@ from actors.transport.border import Border
 from actors.transport.http.client.client import way_to
 from actors.transport.http.client.verdict import context_for, why
 from supervisor.config.sections.event_sinks import EventSink
-from supervisor.delivery.queue import Outcome
-from supervisor.delivery.sink import Delivered, EventBatch
-from supervisor.events.signing import key_of, sign
+from supervisor.delivery.delivery import Delivered, EventBatch, Outcome
+from supervisor.events.event import key_of, sign
 
 CONNECT_S: Final = 5.0
 _REFUSED: Final = frozenset({400, 413, 415, 422})

@@ -18,8 +18,7 @@ from msgspec import Meta, Struct
 from actors.errors import InvalidArguments
 from actors.kit.documented import descriptions
 from actors.protocol.wire import json
-from supervisor.events.kinds import EventData
-from supervisor.events.other_kinds import KINDS
+from supervisor.events.kinds import KINDS, EventData
 
 Pattern = Annotated[str, Meta(min_length=1, max_length=256)]
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")

@@ -22,11 +22,9 @@ from actors.transport.redaction import Confidential
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.people import Person, user_of
 from supervisor.identity.requester import ORIGIN, RequestOrigin
-from supervisor.oauth.asker import of_user
-from supervisor.oauth.issuers.grant import Grant
-from supervisor.oauth.issuers.issuer import code_of
-from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
-from supervisor.oauth.port import CallbackQuery, Confirmation, LoginState, LoginStatus, query_in
+from supervisor.oauth.issuers.issuer import Grant, code_of
+from supervisor.oauth.issuers.metadata import IssuerRefused, OAuthTrouble
+from supervisor.oauth.port import CallbackQuery, Confirmation, LoginState, LoginStatus, of_user, query_in
 from supervisor.servers.launches.names import AccountName
 
 EXPIRY_S: Final = 600.0

@@ -9,10 +9,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from actors.errors import LoginFailed
 from actors.principal import Principal
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import base_url
 from supervisor.identity.people import Person
+from supervisor.servers.deployment import Deployment
+from supervisor.values.checks import check_server
 
 CALLBACK: Final = "/oauth/callback"
 """The path on the daemon's own listener."""
@@ -105,3 +108,35 @@ class Accounts(Protocol):
 
     async def logout(self, server: str, asker: Person) -> str:
         """Have the tokens of a server taken back, and forget them; return a sentence. Raises `LoginFailed`."""
+
+
+# Whose login somebody makes at a server, and whether they may.
+
+HINT = "mcpvisor me lists yours"
+
+
+def login_user(deployment: Deployment, server: str, asker: Person) -> str:
+    """Return the user whose login it is that somebody makes at a server; empty for that which all share.
+
+    The operator has one of its own where each user logs in, which is kept as the shared one is.
+    """
+    config = deployment.entries.get(server)
+    return asker.user if config is not None and config.logs_in_each else ""
+
+
+def of_user(user: str) -> str:
+    """Return whose a login is, as a record of the audit says it."""
+    return f"of the user {user}" if user else ""
+
+
+def check_asker(deployment: Deployment, asker: Person, server: str) -> None:
+    """Raise `UnknownServer`, `LoginFailed` unless somebody may log in and out there: an admin, or each for themself.
+
+    What is not theirs is answered as what there is not.
+    """
+    if asker.may("admin"):
+        return
+    check_server(deployment, asker, server, HINT)
+    if not login_user(deployment, server, asker):
+        text = f"{server}: users have no login of their own there; if it wants one, an admin logs in for all"
+        raise LoginFailed(text, server=server)

@@ -13,8 +13,8 @@ from supervisor.oauth.late import LateAccounts
 from supervisor.servers.launches.names import AccountName
 
 if TYPE_CHECKING:  # they need cryptography, which takes megabytes
-    from supervisor.oauth.issuers.grant import Grant
-    from supervisor.oauth.keeper import GrantSharing
+    from supervisor.oauth.account import GrantSharing
+    from supervisor.oauth.issuers.issuer import Grant
     from supervisor.servers.fleet.records import SharedRecords
 
 KIND: Final = "login"
@@ -40,7 +40,7 @@ class SharedLogins:
         return DaemonLife(bytes.fromhex(self._life)).make_name(NAME_BYTES)
 
     def of(self, name: AccountName) -> GrantSharing:
-        from supervisor.oauth.keeper import NEWS_S, GrantSharing
+        from supervisor.oauth.account import NEWS_S, GrantSharing
 
         share = crc32(f"{self._life} {_key(name)}".encode()) / 2**32
         return GrantSharing(haste=(1 + share) / 2, news_s=NEWS_S)
@@ -62,7 +62,7 @@ class SharedLogins:
 
 
 def _read(name: str, payload: bytes | None) -> tuple[AccountName, Grant | None]:
-    from supervisor.oauth.issuers.grant import Grant
+    from supervisor.oauth.issuers.issuer import Grant
 
     return _NAME.decode(name), None if payload is None else msgspec.json.decode(payload, type=Grant)
 

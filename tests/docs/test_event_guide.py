@@ -15,10 +15,10 @@ import trio
 
 from benchmarks.machine import free_port
 from supervisor.config.sections.event_sinks import EventSink
-from supervisor.delivery.courier import Courier
+from supervisor.delivery.delivery import Courier
 from supervisor.delivery.http_sink import HttpSink
 from supervisor.events.event import DaemonEvent
-from supervisor.events.other_kinds import ToolExecuted
+from supervisor.events.kinds import ToolExecuted
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "events.md"
 SECRETS = tuple(f"whsec_{base64.b64encode(text * 32).decode()}" for text in (b"a", b"b"))

@@ -14,7 +14,7 @@ import trio
 
 from actors.principal import Principal
 from benchmarks.machine import free_port
-from supervisor.events.signing import key_of
+from supervisor.events.event import key_of
 from supervisor.service.events.callbacks import Callbacks, Receiver
 from supervisor.service.events.limits import CallbackUnusable, Undelivered
 from tests.fakes.certificates import certificate

@@ -14,7 +14,7 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from supervisor.oauth.issuers.fetch import Fetched, Fetcher
-from supervisor.oauth.issuers.trouble import Unreached
+from supervisor.oauth.issuers.metadata import Unreached
 
 ISSUER = "https://id.example"
 DOOR = "https://mcp.example/mcp"

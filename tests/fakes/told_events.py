@@ -11,10 +11,9 @@ from actors.catalogue.offer import Offer
 from actors.launch import server_of
 from supervisor.config import Settings
 from supervisor.config.sections.event_sinks import EventSink
+from supervisor.delivery.delivery import Delivered, EventBatch, Outcome
 from supervisor.delivery.events import DaemonEvents
-from supervisor.delivery.queue import Outcome
-from supervisor.delivery.sink import Delivered, EventBatch
-from supervisor.events.lives import Base
+from supervisor.events.translation import Base
 
 
 class SmallWorld:

@@ -18,14 +18,16 @@ from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from actors.transport.websocket import WebSocketTransport
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.discovery import locate
-from supervisor.oauth.issuers.fetch import Fetcher
-from supervisor.oauth.issuers.grant import Grant, OAuthClient
-from supervisor.oauth.issuers.issuer import authorization_url, refusal_of, tokens_of
-from supervisor.oauth.issuers.metadata import challenge_of, check_login
-from supervisor.oauth.issuers.registration import read_registration
-from supervisor.oauth.issuers.targets import check_scheme
-from supervisor.oauth.issuers.trouble import OAuthTrouble
+from supervisor.oauth.issuers.fetch import Fetcher, locate
+from supervisor.oauth.issuers.issuer import (
+    Grant,
+    OAuthClient,
+    authorization_url,
+    read_registration,
+    refusal_of,
+    tokens_of,
+)
+from supervisor.oauth.issuers.metadata import OAuthTrouble, challenge_of, check_login, check_scheme
 from tests.fuzz.grammars import Grammar
 from tests.fuzz.network import Serve
 

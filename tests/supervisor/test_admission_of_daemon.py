@@ -35,7 +35,7 @@ from supervisor.identity.people import ROLES, Person
 from supervisor.identity.requester import Requester
 from supervisor.identity.tokens import new_token
 from supervisor.oauth.bearer import verifier
-from supervisor.oauth.bearer.provider import IdentityProvider
+from supervisor.oauth.bearer.verifier import IdentityProvider
 from supervisor.servers.deployment import DeployedServer
 from supervisor.service.doors import addresses
 from tests.fakes.http_client import modern, modern_headers

@@ -8,7 +8,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from supervisor.events.other_kinds import KINDS
+from supervisor.events.kinds import KINDS
 from supervisor.host.datadir import DataDir
 from tests.supervisor.test_daemon import configuration
 from tests.supervisor.test_events_of_daemon import IDENTITY, SERVERS, doorway, reading_as

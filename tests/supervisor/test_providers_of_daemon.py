@@ -15,8 +15,8 @@ import trio
 from trio_websocket import ConnectionClosed, ConnectionRejected
 
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.oauth.bearer import provider, verifier
-from supervisor.oauth.bearer.provider import IdentityProvider
+from supervisor.oauth.bearer import verifier
+from supervisor.oauth.bearer.verifier import IdentityProvider
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.identity_provider import EC, ISSUER, NOW, MemoryProvider, signed
 from tests.fakes.websocket_client import open_websocket
@@ -269,7 +269,7 @@ async def test_who_is_signed_in_is_out_as_soon_as_the_token_is_good_no_more(
 ) -> None:
     monkeypatch.setattr(verifier, "GOOD_S", 0.5)
     for name in ("FRESH_S", "REFRESH_EVERY_S"):  # so often keys are read
-        monkeypatch.setattr(provider, name, 0.5)
+        monkeypatch.setattr(verifier, name, 0.5)
     token = signed(sub="7") if how != "revoked" else "opaque"
     scope = "mcp:read mcp:tools:execute"
     there.said["opaque"] = {"active": True, "sub": "7", "aud": f"{PUBLIC}/mcp", "scope": scope}

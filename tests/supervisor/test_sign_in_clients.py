@@ -14,7 +14,7 @@ import trio
 
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.oauth.bearer import verifier
-from supervisor.oauth.bearer.provider import IdentityProvider
+from supervisor.oauth.bearer.verifier import IdentityProvider
 from tests.fakes.identity_provider import ISSUER, NOW, MemoryProvider, signed
 from tests.fakes.sign_in_clients import CLIENTS, PUBLIC, Habits, SignInClient
 from tests.supervisor.test_daemon import configuration, running

@@ -20,8 +20,8 @@ from supervisor.config.syntax.keys import hint_of, name_fault, suggest_name
 from supervisor.config.syntax.limits import is_address, launch_faults
 from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, Size
 from supervisor.config.syntax.values import Problem, read_members
-from supervisor.events.other_kinds import KINDS
-from supervisor.events.signing import key_of
+from supervisor.events.event import key_of
+from supervisor.events.kinds import KINDS
 
 EVENT_SINKS: Final = "event_sinks"
 MAX_SINKS: Final = 8

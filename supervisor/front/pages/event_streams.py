@@ -3,7 +3,7 @@
 - As server-sent events, or for clients that only have WebSockets as messages: the data of an event is a message there.
 - Every reader keeps a place of its own in the log of events, so a slow one makes nothing grow. One that is overtaken,
   or was there in an earlier life of the daemon, gets `reset`: it reads what it needs anew.
-- A member hears of what is theirs (`supervisor/events/audience.py`), by the configuration as it is now.
+- A member hears of what is theirs (`supervisor/events/event.py`), by the configuration as it is now.
 - A stream lasts as long as the credential that it was opened with.
 """
 
@@ -18,8 +18,7 @@ import trio
 
 from actors.errors import SupervisorError, TooManyCalls
 from actors.kit import Shares
-from supervisor.events.audience import EventReader
-from supervisor.events.event import DaemonEvent, encode, one_line, timestamp
+from supervisor.events.event import DaemonEvent, EventReader, encode, one_line, timestamp
 from supervisor.front.dispatch import EVENTS_PATH
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import WebSocket

@@ -25,8 +25,7 @@ from supervisor.front.pages.audit import describe
 from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.requests import check_from_here
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.oauth.asker import check_asker, login_user, of_user
-from supervisor.oauth.port import CALLBACK, Accounts, Confirmation, query_of
+from supervisor.oauth.port import CALLBACK, Accounts, Confirmation, check_asker, login_user, of_user, query_of
 
 MAX_ANSWER_CHARS: Final = 16_384
 _HEADERS: Final = {

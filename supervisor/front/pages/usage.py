@@ -14,7 +14,7 @@ from quart import Response
 from quart_trio import QuartTrio
 
 from actors.principal import Principal
-from supervisor.events.places import MemberNumbers
+from supervisor.events.event import MemberNumbers
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER

@@ -4,20 +4,45 @@
   3.3, OpenID Connect Discovery 4.3): else somebody speaks for somebody else.
 - Without PKCE by S256 there is no login (MCP 2025-11-25, basic/authorization "Authorization Code Protection").
 - A malformed part of a challenge is as if it were not there.
-- Pure. Which of the addresses may be asked is another question: `supervisor/oauth/issuers/targets.py`.
+- Pure. Which of the addresses may be asked is another question: `supervisor/oauth/issuers/metadata.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 
+from actors.transport.http.addresses import plain, where
 from supervisor.config.syntax.address import PORTS
-from supervisor.oauth.issuers.trouble import OAuthTrouble
+
+# What may go wrong between us and an authorization server, for the operator.
+#
+# Reasons are ours: of what others wrote they hold at most a word that passed a strict pattern.
+
+
+class OAuthTrouble(Exception):
+    """Something that ends a login, or a renewal of tokens. `reason` is for the operator and free of secrets."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Unreached(OAuthTrouble):
+    """Nobody could be asked, or only somebody who is down: that says nothing about the tokens."""
+
+
+class IssuerRefused(OAuthTrouble):
+    """The authorization server says no. `code` is its word for it (RFC 6749 5.2), empty if it has none."""
+
+    def __init__(self, reason: str, code: str = "") -> None:
+        super().__init__(reason)
+        self.code = code
+
 
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 ISSUER: Final = "/.well-known/oauth-authorization-server"
@@ -181,3 +206,40 @@ def legacy_issuer(server: str) -> IssuerMetadata:
         registration_endpoint=f"{root}/register",
         code_challenge_methods_supported=("S256",),
     )
+
+
+# Which addresses may be asked that a server, or an authorization server, names.
+#
+# What the operator wrote is allowed; what others name must be out in the world, or where the operator's own server is:
+# else a server could have us ask what only we can reach (MCP, "Security Best Practices", server-side request forgery).
+
+
+def split(url: str) -> SplitResult:
+    if (parts := plain(url)) is None:
+        raise OAuthTrouble("it names something that is no plain https address")
+    return parts
+
+
+def check_scheme(url: str, operators: str) -> SplitResult:
+    """Return the parts of an address that may be asked as far as its letters go. Raises `OAuthTrouble`.
+
+    `operators` is the address of the server as its operator wrote it.
+    """
+    parts = split(url)
+    local = is_local_name(parts.hostname) and is_local_name(urlsplit(operators).hostname)
+    if parts.scheme != "https" and not local and origin(url) != origin(operators):
+        raise OAuthTrouble("it names an address without TLS (http), which is not asked")
+    return parts
+
+
+def is_local_name(host: str | None) -> bool:
+    return host is not None and (host == "localhost" or host.endswith(".localhost") or where(host) == "loopback")
+
+
+def check_addresses(host: str, addresses: Collection[str], operators_host: str, operators: Collection[str]) -> None:
+    """Raise `OAuthTrouble` unless every IP address of a host may be asked; `operators` are those of the server."""
+    if host == operators_host:
+        return
+    allowed = {"public"} | ({where(address) for address in operators} & {"private", "loopback"})
+    if not addresses or not {where(address) for address in addresses} <= allowed:
+        raise OAuthTrouble("it names an address in a private network, on this machine or in a cloud: it is not asked")

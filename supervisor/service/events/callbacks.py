@@ -30,7 +30,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.border import Border
 from actors.transport.redaction import Confidential
-from supervisor.events.signing import sign
+from supervisor.events.event import sign
 from supervisor.host.loop.workbench import beside
 from supervisor.host.preload import preload
 from supervisor.oauth.issuers.metadata import origin

@@ -2,7 +2,7 @@
 
 - The name of a server's type has that of its server and a colon before it, and a kind has none: neither can be taken
   for the other.
-- Who hears what is decided as for `/api/events` (`supervisor/events/audience.py`). A member has topics of their own, as
+- Who hears what is decided as for `/api/events` (`supervisor/events/event.py`). A member has topics of their own, as
   each hears something else; all who hear everything share theirs.
 - The place in the log of events is the cursor, and the id of the event: the same as at `/api/events`. The log is that
   of this life of the daemon; what it does not reach is a gap.
@@ -21,9 +21,8 @@ from actors.kit import Latest
 from actors.launch import is_own
 from actors.principal import Principal
 from supervisor.delivery.events import DaemonEvents
-from supervisor.events.audience import EventReader
-from supervisor.events.event import occurrence
-from supervisor.events.other_kinds import KINDS
+from supervisor.events.event import EventReader, occurrence
+from supervisor.events.kinds import KINDS
 from supervisor.events.schemas import definition_of, read_filter
 from supervisor.identity.people import Person, team_of, user_of
 from supervisor.servers.deployment import Deployment

@@ -18,7 +18,7 @@ from actors.protocol.agreement import capabilities
 from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import mirrors_in
 from supervisor.config import Settings
-from supervisor.events.places import Places
+from supervisor.events.event import Places
 from supervisor.front.cors import CrossOrigin, is_preflight, preflight_lines
 from supervisor.front.credentials import read_cookie, read_credential, read_ticket
 from supervisor.front.edge.fields import Fields

@@ -15,11 +15,19 @@ from supervisor.identity.people import Issuer
 from supervisor.identity.requester import TokenRefused
 from supervisor.oauth.bearer.claims import check_jwt, named_issuer, read_introspection, read_keys
 from supervisor.oauth.issuers import metadata
-from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
-from supervisor.oauth.issuers.issuer import authorization_url, refusal_of, token_request, tokens_of
-from supervisor.oauth.issuers.registration import known_client, read_registration, wanted_method
-from supervisor.oauth.issuers.targets import check_addresses, check_scheme
-from supervisor.oauth.issuers.trouble import OAuthTrouble
+from supervisor.oauth.issuers.issuer import (
+    Grant,
+    OAuthClient,
+    Tokens,
+    authorization_url,
+    known_client,
+    read_registration,
+    refusal_of,
+    token_request,
+    tokens_of,
+    wanted_method,
+)
+from supervisor.oauth.issuers.metadata import OAuthTrouble, check_addresses, check_scheme
 from tests.fuzz.target import holds, parts_of, same, text_of
 
 SERVER = "https://a.example/mcp"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from supervisor.cli import cli
 from supervisor.commands import watch
-from supervisor.events.other_kinds import KINDS
+from supervisor.events.kinds import KINDS
 
 OF_A = {"server_id": "a", "server_slug": "a", "installation_id": "a"}
 

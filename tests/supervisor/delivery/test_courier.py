@@ -13,12 +13,9 @@ import trio
 from actors.kit import Latest
 from supervisor.config import Settings
 from supervisor.config.sections.event_sinks import EventSink
-from supervisor.delivery.courier import Courier
-from supervisor.delivery.delivery import Delivery
-from supervisor.delivery.queue import Outcome
-from supervisor.delivery.sink import Delivered, EventBatch
+from supervisor.delivery.delivery import Courier, Delivered, Delivery, EventBatch, Outcome
 from supervisor.events.event import DaemonEvent
-from supervisor.events.other_kinds import LimitExceeded, ToolExecuted
+from supervisor.events.kinds import LimitExceeded, ToolExecuted
 from tests.fakes.told_events import KeepingSink
 
 

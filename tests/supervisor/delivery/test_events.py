@@ -12,7 +12,7 @@ from actors.kit import Conditions, Feed
 from actors.principal import LOCAL, Principal
 from actors.registry.happening import Happening
 from supervisor.delivery.events import DaemonEvents
-from supervisor.events.other_kinds import TYPES
+from supervisor.events.kinds import TYPES
 from supervisor.identity.audit import AuditRecord
 from supervisor.identity.people import principal_of
 from supervisor.usage.records import CallRecord

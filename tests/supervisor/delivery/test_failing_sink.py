@@ -16,12 +16,18 @@ from trio.testing import MockClock
 from actors.kit import Latest
 from supervisor.config import Settings
 from supervisor.config.sections.event_sinks import EventSink
-from supervisor.delivery.courier import OVERTIME_S, SinkStatus
-from supervisor.delivery.delivery import FLUSH_S, Delivery
-from supervisor.delivery.queue import MAX_DOUBLINGS, Outcome
-from supervisor.delivery.sink import Delivered, EventBatch
+from supervisor.delivery.delivery import (
+    FLUSH_S,
+    MAX_DOUBLINGS,
+    OVERTIME_S,
+    Delivered,
+    Delivery,
+    EventBatch,
+    Outcome,
+    SinkStatus,
+)
 from supervisor.events.event import DaemonEvent
-from supervisor.events.other_kinds import LimitExceeded
+from supervisor.events.kinds import LimitExceeded
 
 ANSWERS: dict[str, Outcome] = {
     "taken": "taken",

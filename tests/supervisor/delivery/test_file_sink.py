@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from supervisor.config.sections.event_sinks import EventSink
-from supervisor.delivery.file_sink import FileSink
-from supervisor.delivery.sink import Delivered, EventBatch
+from supervisor.delivery.delivery import Delivered, EventBatch
+from supervisor.delivery.sinks import FileSink
 
 
 def batch(*texts: bytes) -> EventBatch:
@@ -82,7 +82,7 @@ async def test_what_a_full_disk_cut_off_is_taken_back(tmp_path: Path, monkeypatc
             raise OSError(28, "No space left on device")
         return write(fd, data[:-3])
 
-    monkeypatch.setattr("supervisor.delivery.file_sink.os.write", fill)
+    monkeypatch.setattr("supervisor.delivery.sinks.os.write", fill)
     assert (await file.deliver(batch(b"2222", b"3333"))).outcome == "kept"
     monkeypatch.undo()
     assert lines(path) == [b"1"]

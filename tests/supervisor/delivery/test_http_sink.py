@@ -17,11 +17,11 @@ import pytest
 import trio
 
 from supervisor.config.sections.event_sinks import EventSink
-from supervisor.delivery.courier import Courier
+from supervisor.delivery.delivery import Courier
 from supervisor.delivery.http_sink import HttpSink
 from supervisor.delivery.sinks import LateHttpSink
 from supervisor.events.event import DaemonEvent
-from supervisor.events.other_kinds import LimitExceeded
+from supervisor.events.kinds import LimitExceeded
 
 KEY = b"k" * 32
 SECRET = f"whsec_{base64.b64encode(KEY).decode()}"

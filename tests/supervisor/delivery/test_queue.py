@@ -10,10 +10,10 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervisor.delivery.delivery import MAX_BATCH_BYTES, EventQueue, SendingPace
 from supervisor.delivery.log import EventLog
-from supervisor.delivery.queue import MAX_BATCH_BYTES, EventQueue, SendingPace
 from supervisor.events.event import DaemonEvent
-from supervisor.events.other_kinds import LimitExceeded, ToolExecuted
+from supervisor.events.kinds import LimitExceeded, ToolExecuted
 from supervisor.usage.records import CallRecord
 
 OUTCOMES = ("taken", "refused", "throttled", "kept")

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.config.sections.event_sinks import EventSink
-from supervisor.delivery.sink import Delivered, EventBatch
-from supervisor.delivery.store_sink import StoreSink
+from supervisor.delivery.delivery import Delivered, EventBatch
+from supervisor.delivery.sinks import StoreSink
 from supervisor.events.event import DaemonEvent, encode
-from supervisor.events.kinds import EventData, ToolsDiscovered
-from supervisor.events.other_kinds import LimitExceeded
+from supervisor.events.kinds import EventData, LimitExceeded, ToolsDiscovered
 from supervisor.store import Store, open_store
 
 DAY_S = 86_400.0

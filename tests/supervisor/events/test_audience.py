@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.principal import LOCAL, Principal
-from supervisor.events.audience import EventReader
-from supervisor.events.event import DaemonEvent, encode
-from supervisor.events.kinds import EventData, OfServer
-from supervisor.events.other_kinds import KINDS
+from supervisor.events.event import DaemonEvent, EventReader, encode
+from supervisor.events.kinds import KINDS, EventData, OfServer
 from supervisor.identity.people import principal_of
 
 FILLED: dict[str, Any] = {"tools": (), "problems": (), "added": ("canary",), "input_schema": None}

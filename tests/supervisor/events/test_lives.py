@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from actors.life.states import State
 from actors.registry.happening import Happening
 from actors.transport.base import Exit
-from supervisor.events import lives as module
+from supervisor.events import translation
 from supervisor.events.event import timestamp
 from supervisor.events.kinds import (
+    TYPES,
     DiscoveryCompleted,
     DiscoveryFailed,
     EventData,
@@ -26,8 +27,7 @@ from supervisor.events.kinds import (
     ServerStarted,
     ServerStatusChanged,
 )
-from supervisor.events.lives import Lives
-from supervisor.events.other_kinds import TYPES
+from supervisor.events.translation import Lives
 from tests.fakes.told_events import SmallWorld
 
 UP = (State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY)
@@ -143,7 +143,7 @@ def test_whatever_states_come_counts_and_times_make_sense(states: list[State]) -
 
 
 def test_so_many_lives_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_LIVES", 3)
+    monkeypatch.setattr(translation, "MAX_LIVES", 3)
     lives = Lives(SmallWorld().base_of)
     for name in "abcd":
         lives.call(name, 1.0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.principal import Principal
-from supervisor.events.places import MAX_NUMBER, Places
+from supervisor.events.event import MAX_NUMBER, Places
 
 PLACES = Places("1000", b"k" * 32)
 ANA, BEN = Principal("user:ana"), Principal("user:ben:team")

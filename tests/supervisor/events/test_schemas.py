@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 
 from actors.errors import InvalidArguments
 from supervisor.events.event import DaemonEvent
-from supervisor.events.kinds import OfServer
-from supervisor.events.other_kinds import KINDS
+from supervisor.events.kinds import KINDS, OfServer
 from supervisor.events.schemas import definition_of, read_filter
 from tests.supervisor.events.test_audience import ANA, filled, of_launch
 

@@ -11,8 +11,7 @@ from actors.catalogue.offer import Offer, Tool
 from actors.protocol.wire.json import quoted
 from actors.registry.happening import Happening
 from supervisor.events.event import DaemonEvent, encode, size_of
-from supervisor.events.kinds import EventData, ToolsDiscovered
-from supervisor.events.other_kinds import KINDS, TYPES
+from supervisor.events.kinds import KINDS, TYPES, EventData, ToolsDiscovered
 from supervisor.events.translation import MAX_NAMES, MAX_TOOLS, Translator
 from tests.fakes.told_events import SmallWorld
 

@@ -13,11 +13,9 @@ from msgspec.structs import replace
 
 from actors.transport.http.authorization import NoToken
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
-from supervisor.oauth.issuers.issuer import AuthorizationServer
-from supervisor.oauth.issuers.metadata import Challenge, IssuerMetadata
-from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble, Unreached
-from supervisor.oauth.keeper import AGAIN_S, GrantSharing, Keeper
+from supervisor.oauth.account import AGAIN_S, GrantSharing, Keeper
+from supervisor.oauth.issuers.issuer import AuthorizationServer, Grant, OAuthClient, Tokens
+from supervisor.oauth.issuers.metadata import Challenge, IssuerMetadata, IssuerRefused, OAuthTrouble, Unreached
 
 GRANT = Grant(
     server="https://a.example/mcp",

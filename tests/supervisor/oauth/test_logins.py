@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from actors.errors import InvalidArguments
 from actors.principal import LOCAL
 from supervisor.identity.people import OPERATOR, Person
-from supervisor.oauth.issuers.grant import Grant, OAuthClient
-from supervisor.oauth.issuers.metadata import IssuerMetadata
-from supervisor.oauth.issuers.trouble import OAuthTrouble
+from supervisor.oauth.issuers.issuer import Grant, OAuthClient
+from supervisor.oauth.issuers.metadata import IssuerMetadata, OAuthTrouble
 from supervisor.oauth.logins import ALPHABET, EXPIRY_S, MAX_KEPT, MAX_OPEN, MAX_TRIES, Login, Logins, check_answer
 from supervisor.oauth.port import CallbackQuery, callback_uri
 from tests.fakes.kept_audit import KeptAudit

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from actors.principal import LOCAL
 from supervisor.identity.people import OPERATOR, People, User, principal_of
 from supervisor.oauth.accounts import OAuthAccounts
-from supervisor.oauth.issuers.grant import Tokens
+from supervisor.oauth.issuers.issuer import Tokens
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.shared import SharedLogins
 from tests.fakes.issuer_server import IssuerServer

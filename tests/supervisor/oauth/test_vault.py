@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from actors.principal import LOCAL, Principal
-from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
+from supervisor.oauth.accounts import Vault
+from supervisor.oauth.issuers.issuer import Grant, OAuthClient, Tokens
 from supervisor.oauth.issuers.metadata import IssuerMetadata
-from supervisor.oauth.kept import Vault
 from supervisor.store import SavedGrant
 
 GRANT = Grant(

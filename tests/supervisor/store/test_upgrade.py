@@ -16,7 +16,7 @@ from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
 from supervisor.identity.audit import AuditQuery
 from supervisor.identity.people import Given
-from supervisor.oauth.kept import Vault
+from supervisor.oauth.accounts import Vault
 from supervisor.phrases.sources import Sources
 from supervisor.service.events.webhooks import Terms
 from supervisor.store import ToolUsage, open_store

@@ -12,7 +12,7 @@ from trio_websocket import ConnectionClosed, ConnectionRejected
 
 from actors.kit import first_of
 from supervisor.delivery.events import DaemonEvents
-from supervisor.events.other_kinds import LimitExceeded
+from supervisor.events.kinds import LimitExceeded
 from supervisor.front.pages.api import View
 from supervisor.front.pages.event_streams import EventStreams
 from supervisor.usage.records import CallRecord

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.oauth.bearer import provider
+from supervisor.oauth.bearer import verifier
 
 
 @pytest.fixture(autouse=True)
@@ -15,4 +15,4 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(work: Callable[[], Any]) -> Any:
         return work()
 
-    monkeypatch.setattr(provider, "beside", at_once)
+    monkeypatch.setattr(verifier, "beside", at_once)

@@ -15,8 +15,8 @@ import trio
 from actors.errors import ProviderUnavailable
 from supervisor.identity.people import Introspection, Issuer
 from supervisor.identity.requester import TokenRefused, UnknownKey
-from supervisor.oauth.bearer import provider as module
-from supervisor.oauth.bearer.provider import IdentityProvider
+from supervisor.oauth.bearer import verifier
+from supervisor.oauth.bearer.verifier import IdentityProvider
 from tests.fakes.identity_provider import NOW, RSA, key_set, signed
 
 Answer = Callable[[trio.SocketStream, str], Awaitable[None]]
@@ -72,7 +72,7 @@ async def elsewhere(stream: trio.SocketStream, asked: str) -> None:
 
 @pytest.mark.parametrize("answer", [huge, endless, silent, rude, elsewhere])
 async def test_whatever_it_answers_says_nothing_about_a_token(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ANSWER_S", 0.3)
+    monkeypatch.setattr(verifier, "ANSWER_S", 0.3)
     async with hostile(answer) as provider:
         with trio.fail_after(20):
             for ask in (provider.check_with_new_keys, provider.introspect):

@@ -13,7 +13,7 @@ from joserfc.jwk import RSAKey
 from actors.errors import ProviderUnavailable
 from supervisor.identity.people import Introspection, Issuer
 from supervisor.identity.requester import TokenRefused, UnknownKey
-from supervisor.oauth.bearer.provider import (
+from supervisor.oauth.bearer.verifier import (
     ANSWER_S,
     FRESH_S,
     REFRESH_EVERY_S,

@@ -13,8 +13,7 @@ from actors.errors import ProviderUnavailable
 from supervisor.identity.people import Introspection, Issuer, People
 from supervisor.identity.requester import TokenGrant, TokenRefused
 from supervisor.oauth.bearer import verifier as module
-from supervisor.oauth.bearer.provider import IdentityProvider
-from supervisor.oauth.bearer.verifier import GOOD_S, MAX_QUESTIONS, WRONG_S, Verifier
+from supervisor.oauth.bearer.verifier import GOOD_S, MAX_QUESTIONS, WRONG_S, IdentityProvider, Verifier
 from supervisor.servers.deployment import Deployment
 from tests.fakes.deployments import deployment
 from tests.fakes.identity_provider import DOOR, ISSUER, NOW, MemoryProvider, signed

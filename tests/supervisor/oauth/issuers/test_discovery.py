@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.discovery import locate
-from supervisor.oauth.issuers.fetch import Fetcher
+from supervisor.oauth.issuers.fetch import Fetcher, locate
 from supervisor.oauth.issuers.metadata import Challenge
 from tests.fakes.issuer_server import ISSUER, RESOURCE, IssuerServer, Reply
 

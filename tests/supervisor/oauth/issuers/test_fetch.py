@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from supervisor.oauth.issuers.fetch import Fetcher
-from supervisor.oauth.issuers.trouble import OAuthTrouble, Unreached
+from supervisor.oauth.issuers.metadata import OAuthTrouble, Unreached
 from tests.fakes.issuer_server import MCP, IssuerServer, Reply
 
 

@@ -13,18 +13,19 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
 from supervisor.oauth.issuers.issuer import (
     ASSERTION,
+    Grant,
+    OAuthClient,
+    Tokens,
     authorization_url,
     refusal_of,
+    registration,
     revocation_request,
     token_request,
     tokens_of,
 )
-from supervisor.oauth.issuers.metadata import IssuerMetadata
-from supervisor.oauth.issuers.registration import registration
-from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
+from supervisor.oauth.issuers.metadata import IssuerMetadata, IssuerRefused, OAuthTrouble
 
 HERE = "http://127.0.0.1:3001/oauth/callback"
 CLIENT = OAuthClient(id="a client", redirect_uri=HERE)

@@ -7,6 +7,7 @@ import pytest
 from supervisor.oauth.issuers.metadata import (
     Challenge,
     IssuerMetadata,
+    OAuthTrouble,
     ResourceMetadata,
     canonical,
     check_login,
@@ -18,7 +19,6 @@ from supervisor.oauth.issuers.metadata import (
     origin,
     resource_addresses,
 )
-from supervisor.oauth.issuers.trouble import OAuthTrouble
 
 SERVER = "https://a.example/team/mcp"
 KNOWN = "https://a.example/.well-known"

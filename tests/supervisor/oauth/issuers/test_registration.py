@@ -9,10 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.grant import Grant, OAuthClient
-from supervisor.oauth.issuers.metadata import IssuerMetadata
-from supervisor.oauth.issuers.registration import known_client, read_registration, wanted_method
-from supervisor.oauth.issuers.trouble import OAuthTrouble
+from supervisor.oauth.issuers.issuer import Grant, OAuthClient, known_client, read_registration, wanted_method
+from supervisor.oauth.issuers.metadata import IssuerMetadata, OAuthTrouble
 
 HERE = "http://127.0.0.1:3001/oauth/callback"
 ISSUER = IssuerMetadata(issuer="https://b.example", registration_endpoint="https://b.example/register")

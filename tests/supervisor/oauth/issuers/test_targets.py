@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.oauth.issuers.targets import check_addresses, check_scheme, is_local_name
-from supervisor.oauth.issuers.trouble import OAuthTrouble
+from supervisor.oauth.issuers.metadata import OAuthTrouble, check_addresses, check_scheme, is_local_name
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from trio.testing import MockClock
 
 from actors.principal import Principal
 from actors.transport.http import addresses
-from supervisor.events.signing import key_of
+from supervisor.events.event import key_of
 from supervisor.service.events.callbacks import Callbacks, Receiver
 from supervisor.service.events.limits import (
     MAX_POSTS,

@@ -21,8 +21,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject
 from actors.search.index import Index
 from supervisor.config.load import parse
 from supervisor.delivery.events import DaemonEvents
-from supervisor.events.kinds import EventData, OfServer
-from supervisor.events.other_kinds import KINDS
+from supervisor.events.kinds import KINDS, EventData, OfServer
 from supervisor.identity.people import Role, principal_of, user_of
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.service.events.limits import MAX_EVENT_BYTES
