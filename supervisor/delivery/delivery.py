@@ -1,4 +1,4 @@
-"""All sinks of the newest configuration, and what they are sent."""
+"""All sinks of the newest configuration, what they are sent, and who brings it to them."""
 
 from __future__ import annotations
 

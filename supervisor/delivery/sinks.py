@@ -1,4 +1,4 @@
-"""Which sink goes with an entry of the configuration."""
+"""Which sink goes with an entry of the configuration: a file, the database, or an address (`http_sink`)."""
 
 from __future__ import annotations
 

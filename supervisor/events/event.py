@@ -1,4 +1,4 @@
-"""One event, and how it is written for others. Pure."""
+"""One event: how it is written for others and signed, what its id is, and who hears of it. Pure."""
 
 from __future__ import annotations
 

@@ -280,9 +280,7 @@ class ListUpdated(OfServer, frozen=True, kw_only=True):
     """Names that have another definition."""
 
 
-# The kinds of events that are not about the life of one server, and the table of all kinds.
-#
-# The rules are those of `kinds.py`.
+# Events that are not about the life of one server, and the table of all kinds.
 
 
 class ToolsUpdated(OfServer, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What the levels of `expose` and `confirm` mean for each tool, as far as it is known what it does.
+"""What the levels of `expose` and `confirm` mean for each tool, and which tools surely only read.
 
 A tool that no list has may do anything, and counts as dangerous.
 """
@@ -26,7 +26,7 @@ from supervisor.metatools.definitions import EXECUTE, READ_ONLY
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
 
-# Which tools surely only read, so that `execute_read_only_mcp_tool` runs them. Pure; the one place that decides it.
+# Which tools surely only read, so that `execute_read_only_mcp_tool` runs them; this is the one place that decides it.
 #
 # Clients run what is annotated `readOnlyHint` without asking their users, and several at once. Here the annotation is
 # ours, on one tool for those of all servers, so we vouch for each of them, and what is in doubt is refused: it costs a

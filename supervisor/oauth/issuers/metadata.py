@@ -4,7 +4,7 @@
   3.3, OpenID Connect Discovery 4.3): else somebody speaks for somebody else.
 - Without PKCE by S256 there is no login (MCP 2025-11-25, basic/authorization "Authorization Code Protection").
 - A malformed part of a challenge is as if it were not there.
-- Pure. Which of the addresses may be asked is another question: `supervisor/oauth/issuers/metadata.py`.
+- Pure. Which of the addresses may be asked is another question: see `check_addresses`.
 """
 
 from __future__ import annotations

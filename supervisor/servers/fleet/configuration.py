@@ -1,4 +1,9 @@
-"""A configuration as it is published for the nodes of a fleet: its text, compressed for a record. Pure."""
+"""The configuration that was published for all nodes of a fleet: it is put by one, and kept by those that take it.
+
+- A node keeps it as it came and reads it beside its own file (`lay_below`). What was in force before stays beside it.
+- What it cannot use is refused as any reload is: what runs goes on.
+- Variables are in it as they are written: each node fills them in from its own environment.
+"""
 
 from __future__ import annotations
 
@@ -67,12 +72,6 @@ def decode(payload: bytes) -> PackedConfiguration:
     """Raises `MsgspecError` for what is none. Its text is looked at where it is used."""
     return _PACKED.decode(payload)
 
-
-# The configuration that was published for all nodes of a fleet: it is put by one, and kept by those that take it.
-#
-# - A node keeps it as it came and reads it beside its own file (`lay_below`). What was in force before stays beside it.
-# - What it cannot use is refused as any reload is: what runs goes on.
-# - Variables are in it as they are written: each node fills them in from its own environment.
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,13 @@
-"""What the engine was not told yet, and whoever waits until it was."""
+"""What all nodes of a fleet keep alike: small records by key, of which the newest counts.
+
+They are sealed with the fleet's key, and with them the moment at which they were put: whoever may read the engine
+learns their names alone, and whoever may write to it makes none. A record that is gone stays as such: that something
+was taken back is a fact with a number, as that it was given.
+
+A node remembers what it has seen, also while it does not run, and takes nothing older. So the engine need not be
+believed: what it has lost it is told again, and an old record that somebody brings back is put right, whether the nodes
+were up at that time or not.
+"""
 
 from __future__ import annotations
 
@@ -67,16 +76,6 @@ class Pending:
                 await self._told.park()
         return not mine.keys() & self._keys.keys()
 
-
-# What all nodes of a fleet keep alike: small records by key, of which the newest counts.
-#
-# They are sealed with the fleet's key, and with them the moment at which they were put: whoever may read the engine
-# learns their names alone, and whoever may write to it makes none. A record that is gone stays as such: that something
-# was taken back is a fact with a number, as that it was given.
-#
-# A node remembers what it has seen, also while it does not run, and takes nothing older. So the engine need not be
-# believed: what it has lost it is told again, and an old record that somebody brings back is put right, whether the
-# nodes were up at that time or not.
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -1,4 +1,4 @@
-"""Which definitions of tools are approved, at all nodes of a fleet: a yes at one of them is one at each.
+"""What is so at all nodes of a fleet once it is at one: approved tools, switches, tokens, sessions that have ended.
 
 What a node approves by itself, as it sees a server for the first time, counts only where no other one has seen it.
 """

@@ -1,4 +1,7 @@
-"""Which launch a server's name means to somebody: looked up for each request, by who makes it."""
+"""Which launch a server's name means to somebody, whose login that has, and whose secrets are hidden in a text.
+
+It is looked up for each request, by who makes it.
+"""
 
 from __future__ import annotations
 
