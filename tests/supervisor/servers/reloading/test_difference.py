@@ -123,14 +123,14 @@ READ_IN: dict[str, set[str]] = {
     "pass_env": {"config/load"},
     "call_timeout_s": {"config/entries/entry", "servers/deployment"},
     "log_level": {"servers/reloading/reload", "commands/run"},
-    "max_question_bytes": {"service/asking/allowance"},
+    "max_question_bytes": {"service/asking/exchange"},
     "discover_limit_max": {"service/calls/meta_calls"},
     "discover_structured": {"service/calls/meta_calls"},
     "discover_token_budget": {"service/calls/meta_calls", "metatools/discovery"},
     "instructions_token_budget": {"service/introduction"},
     "first_discovery_wait_s": {"service/calls/meta_calls", "service/doors/everything", "service/gateway"},
     "max_query_chars": {"metatools/discovery"},
-    "rank_by_use": {"service/calls/searches"},
+    "rank_by_use": {"service/calls/meta_calls"},
     "warm_up": {"servers/warm_up"},
     "warm_up_unused_s": {"servers/warm_up"},
     "client_hints": {"service/gateway"},
@@ -138,8 +138,8 @@ READ_IN: dict[str, set[str]] = {
     "list_changed_debounce_s": {"service/gateway"},
     "show_debug": {"front/pages/debug"},
     "profile": {"service/doors/addresses"},
-    "audit_days": {"store/people/trail"},
-    "audit_calls": {"store/people/trail"},
+    "audit_days": {"store/audit_trail"},
+    "audit_calls": {"store/audit_trail"},
     "calls_keep_arguments": {"front/opening", "front/ui/pages"},
     "server_log_bytes": {"servers/journals/keeper"},
     "server_log_files": {"servers/journals/keeper"},
@@ -151,11 +151,11 @@ READ_IN: dict[str, set[str]] = {
     "expose": {"config/call_rules"},
     "confirm": {"config/call_rules"},
     "result_token_budget": {"config/call_rules", "service/gateway"},
-    "memory": {"config/provenance", "servers/capacity/capacity", "commands/diagnosis/gathering"},
-    "plugins": {"servers/reloading/plugins", "config/provenance", "commands/diagnosis/gathering"},
+    "memory": {"config/provenance", "servers/capacity", "commands/diagnosis/gathering"},
+    "plugins": {"servers/reloading/reload", "config/provenance", "commands/diagnosis/gathering"},
     "plugin_call_timeout_s": {"plugins/hooks"},
-    "plugin_discovery_timeout_s": {"plugins/hooks", "servers/reloading/plugins"},
-    "plugin_threads": {"servers/reloading/plugins"},
+    "plugin_discovery_timeout_s": {"plugins/hooks", "servers/reloading/reload"},
+    "plugin_threads": {"servers/reloading/reload"},
     "max_kept_result_bytes": {"service/results/keeper"},
     "result_kept_s": {"service/results/keeper"},
     "identity": {
@@ -169,9 +169,9 @@ READ_IN: dict[str, set[str]] = {
             "oauth/accounts",
             "oauth/bearer/verifier",
             "service/doors/addresses",
-            "service/plugins/hooks",
+            "service/plugins",
         ),
-        "delivery/known_servers",
+        "delivery/events",
     },
     "event_sinks": {"config/provenance", "delivery/delivery"},
     "webhook_origins": {"front/opening"},
@@ -192,10 +192,14 @@ ONCE = {
     ("oauth/late", "auth"),
     ("servers/fleet/node", "fleet"),
     ("servers/fleet/late", "fleet"),
-    ("servers/fleet/shared/configuration", "fleet"),
+    ("servers/fleet/configuration", "fleet"),
     ("servers/reloading/reload", "reload_poll_s"),
 }
 """Read from a deployment, which has what they were at the start: see `in_force`."""
+
+
+NAMESAKES = {("service/plugins", "self.memory"), ("service/plugins", "exchange.identity")}
+"""Attributes that are called as a setting is."""
 
 
 @cache
@@ -228,7 +232,7 @@ def test_where_a_live_setting_is_read_nothing_of_a_deployment_is_kept() -> None:
         makers = [node for node in tree if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
         reading = (ast.unparse(node) for maker in makers for node in ast.walk(maker) if isinstance(node, ast.Attribute))
         kept += [(module, text) for text in reading if text.endswith(".settings") or text.rpartition(".")[2] in LIVE]
-    assert kept == []
+    assert set(kept) <= NAMESAKES
 
 
 def test_what_is_read_from_the_newest_deployment_is_live_or_known_to_be_read_once() -> None:
