@@ -33,7 +33,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 # The resources that one client is subscribed to, in its session or by one request, and which of them changed.
 #
-# In a session also which visits of its user to an address are over (`actors/protocol/asking/visits.py`).
+# In a session also which visits of its user to an address are over (`actors/protocol/asking/questions.py`).
 #
 # Nothing is queued: a resource that changed is owed once, however often it changed, so a client that does not read
 # costs one entry for each of its subscriptions. What was taken is owed again to the next stream until it has arrived

@@ -313,7 +313,7 @@ class Rounds:
 #   daemon.
 
 MAX_PARKED: Final = 1024
-"""Of all clients, which share it; see `actors.kit.fairness.client_quota`."""
+"""Of all clients, which share it; see `actors.kit.fairness.quota`."""
 SWEPT: Final = 16
 """Calls that are given up at a time, each with up to 32 questions: all at once would hold up everybody."""
 GRACE_S: Final = 2.0
