@@ -142,7 +142,7 @@ def _count(rows: list[str]) -> str:
 #
 # Each result waits until all others are there, or will not come: then it is known how much each may have. The budget is
 # the largest that any of the calls has alone; none has more than its own, and what one does not need goes to the others
-# (`actors.kit.fairness.division`).
+# (`actors.kit.fairness.quota`).
 #
 # All results are held until the last is there, also where no budget is set, and joined as one: so their bytes are
 # bounded, too, first come, first served.
