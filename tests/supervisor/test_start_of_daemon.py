@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -109,3 +111,11 @@ async def until(client: httpx2.AsyncClient, **states: str) -> None:
             if states.items() <= {row["server"]: row["state"] for row in rows}.items():
                 return
             await trio.sleep(0.01)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("package", ["cryptography", "opentelemetry"])
+def test_what_takes_megabytes_and_few_need_is_not_loaded_before_it_is_needed(package: str) -> None:
+    code = f"import sys, supervisor.daemon; print([name for name in sys.modules if name.startswith({package!r})])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"

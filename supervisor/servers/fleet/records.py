@@ -27,7 +27,6 @@ from actors.errors import SupervisorError
 from actors.kit import Pauses
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.records import RecordPut
-from supervisor.store.sealing import Sealing
 
 TOLD_S: Final = 2.0
 """For so long whoever has put something waits for the engine."""
@@ -180,6 +179,8 @@ class SharedRecords:
         self._engine = engine
         self._store = store or NoRecordStore()
         self._now = now
+        from supervisor.store.sealing import Sealing  # cryptography is megabytes, which a lone daemon does not need
+
         self._seals = [Sealing(hmac.digest(key, _LABEL, hashlib.sha256)) for key in keys]
         self._known: dict[str, _Record] = {}
         self._gone: Counter[str] = Counter()  # by kind, how many that are known are gone
