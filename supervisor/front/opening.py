@@ -40,6 +40,7 @@ from supervisor.servers.safety import expose
 from supervisor.servers.warm_up import WarmUp
 from supervisor.service.asking.confirmations import Consent, Consents
 from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.calls.meta_calls import Sample
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.events.callbacks import Callbacks
 from supervisor.service.events.journal import Journal
@@ -62,6 +63,13 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     if store.ready.is_set():
         consents.take(msgspec.convert(await store.load_consents(), list[Consent]))
     shown = await core.start(expose, registry.catalogue, deployment, house.conditions)
+    sample: Sample | None = None
+    if house.describing is not None and settings.describe.sampling:
+        from supervisor.service.asking.sampling import Sampling  # with rules that no other daemon needs
+
+        sampling = Sampling(house.describing, settings.describe.timeout_s, house.closing)
+        sample = sampling.describe
+        core.start_soon(sampling.run)
     parts = ServiceParts(
         house.router.address,
         shown,
@@ -80,6 +88,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         used_by=house.usage.of,
         journal=Journal(house.clock, store, _life_of(house)),
         sources=[OwnEvents(house.events, deployment, house.launches)],
+        sample=sample,
     )
     starts = servers.shared.starts.spawning
     warm_up = WarmUp(
@@ -94,12 +103,6 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     parts.searches.ahead = warm_up.consider
     house.usage.ledger.takers.append(warm_up.take)
     core.start_soon(warm_up.run)
-    if house.describing is not None and settings.describe.sampling:
-        from supervisor.service.asking.sampling import Sampling  # with rules that no other daemon needs
-
-        sampling = Sampling(house.describing, settings.describe.timeout_s, house.closing)
-        parts.searches.sample = sampling.describe
-        core.start_soon(sampling.run)
     house.usage.arguments.wanted = lambda: deployment.value.settings.calls_keep_arguments
     house.usage.arguments.hide_for = ConfiguredSecrets(deployment, house.launches.names).hide_for
 

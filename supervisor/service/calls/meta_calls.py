@@ -91,7 +91,12 @@ class Searches:
     """
 
     def __init__(
-        self, bench: Workbench, deployment: Latest[Deployment], meters: Meters, used_by: UsedBy = lambda principal: {}
+        self,
+        bench: Workbench,
+        deployment: Latest[Deployment],
+        meters: Meters,
+        used_by: UsedBy = lambda principal: {},
+        sample: Sample | None = None,
     ) -> None:
         self._bench = bench
         self._by_meaning = Workbench(MAX_WAITING, AT_ONCE)
@@ -99,7 +104,7 @@ class Searches:
         self._meters = meters
         self._used_by = used_by
         self.ahead: Ahead = lambda client, server, status: None
-        self.sample: Sample | None = None
+        self.sample = sample
 
     def look_ahead(self, done: Sequence[Searched], client: Client, statuses: Mapping[str, ServerStatus]) -> None:
         """Tell `ahead` which servers are probably called next, and how they are doing. At once."""
