@@ -29,7 +29,7 @@ from benchmarks.model import Model, Outcome
 from benchmarks.needs_report import report
 from benchmarks.running import Place, Running, daemon, entry, until_ready
 from benchmarks.search import Query, Tool, definition
-from supervisor.config.syntax.units import Rerank
+from supervisor.config.values import Rerank
 from supervisor.tokens.counting import Tiktoken, load_encoding
 
 STRICT_SERVER = ROOT / "benchmarks" / "strict_server.py"

@@ -24,8 +24,8 @@ import msgspec
 from benchmarks.client import page
 from benchmarks.machine import ROOT, free_port, pause, program
 from supervisor.commands.status import savings_line
-from supervisor.config.syntax.file import read_text
-from supervisor.config.syntax.jsonc import read_document
+from supervisor.config.file import read_text
+from supervisor.config.jsonc import read_document
 
 STEP_S = 2.0
 COUNTING_TRIES = 15

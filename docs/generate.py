@@ -35,9 +35,8 @@ from docs.metrics import metric_list
 from docs.routes import dashboard_list, route_list
 from supervisor.cli import GROUPS
 from supervisor.clients.doors import Offered, choose
-from supervisor.config.clients.client import Machine
-from supervisor.config.clients.facts import Fact, Facts
-from supervisor.config.clients.table import CLIENTS
+from supervisor.config.client_table import CLIENTS
+from supervisor.config.clients import Fact, Facts, Machine
 from supervisor.fleet.errors import EngineAway, LeaseEnded, NodeAway
 from supervisor.identity.audit import ACTIONS
 from supervisor.reference.configuration import blocks, bullet

@@ -112,7 +112,7 @@ TRANSITIVE = {
         "actors.transport.http.client.client",
         "httpcore2",
     ): "httpx2 has no setting for how much its connections read at once",
-    ("supervisor.config.syntax.limits", "idna"): "what httpx2 writes names by, so that both take the same ones",
+    ("supervisor.config.values", "idna"): "what httpx2 writes names by, so that both take the same ones",
     ("actors.transport.websocket", "h11"): "trio-websocket raises its errors for headers that are no HTTP",
 }
 """Packages that only our dependencies depend on: each use may break without a release of ours."""

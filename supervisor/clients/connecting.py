@@ -10,7 +10,7 @@ from supervisor.clients.documents import Edit, edit, read_servers
 from supervisor.clients.doors import Door, door_of
 from supervisor.clients.own import PROGRAM, is_own
 from supervisor.clients.secret_values import mask_entry
-from supervisor.config.clients.client import ClientProgram
+from supervisor.config.clients import ClientProgram
 
 Entries = Mapping[str, dict[str, Any]]
 """Entries of us by name."""

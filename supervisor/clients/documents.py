@@ -22,9 +22,8 @@ from supervisor.clients.doors import is_like_ours
 from supervisor.clients.own import ADDRESSES
 from supervisor.clients.secret_values import mask_entry
 from supervisor.clients.toml_tables import headers, put_table, read_toml, remove_table
-from supervisor.config.clients.client import Format
-from supervisor.config.syntax.editing import put, remove
-from supervisor.config.syntax.jsonc import ConfigText, read_document, show_path
+from supervisor.config.clients import Format
+from supervisor.config.jsonc import ConfigText, put, read_document, remove, show_path
 
 EMPTY: Final[Mapping[Format, str]] = {"json": "{}\n", "toml": ""}
 """A file in which nothing stands yet."""

@@ -39,8 +39,8 @@ from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 import msgspec
 
 from supervisor.clients.own import address_in, is_own
-from supervisor.config.clients.facts import Facts, value_of
-from supervisor.config.syntax.address import PORTS
+from supervisor.config.address import PORTS
+from supervisor.config.clients import Facts, value_of
 
 Door = Literal["four", "by-effect", "all", "servers"]
 

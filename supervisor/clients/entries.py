@@ -1,12 +1,12 @@
 """One server as a client writes it, as an entry of ours. Pure.
 
 Rules of this file:
-- What a key means is in the row of its client (`supervisor/config/clients/table.py`). Nothing is lost in silence: a key
+- What a key means is in the row of its client (`supervisor/config/client_table.py`). Nothing is lost in silence: a key
   that has no meaning here is named.
 - Approvals such as `alwaysAllow`, and labels, go over as they are, as the configuration reads them anyway; lists of
   tools that are shown or hidden become our `tools`, and times get our unit.
 - Logins do not go over: tokens belong to whoever got them, and most servers need no setting for a new one.
-- References to the environment get our spelling (`supervisor/config/syntax/expand.py`). What only the client can know
+- References to the environment get our spelling (`supervisor/config/expansion.py`). What only the client can know
   (an answer that VS Code keeps, the output of a command) becomes a variable of ours where it has a name, and is said in
   any case: nothing is evaluated here.
 """
@@ -20,12 +20,10 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.config.clients.client import ClientProgram, Variables
-from supervisor.config.clients.keys import ClientKey
-from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.syntax.keys import in_seconds, is_comment, meaning_of, of_variables
-from supervisor.config.syntax.units import KINDS
-from supervisor.config.syntax.values import keys_of
+from supervisor.config.clients import ClientKey, ClientProgram, Variables
+from supervisor.config.entry import ServerConfig
+from supervisor.config.keys import in_seconds, is_comment, meaning_of, of_variables
+from supervisor.config.values import KINDS, keys_of
 
 _LONGEST: Final = 1e12
 """Of a time in any unit; a whole number of TOML or JSON may be one that no float holds."""

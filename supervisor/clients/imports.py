@@ -15,7 +15,7 @@ import msgspec
 
 from actors.errors import ConfigError
 from supervisor.clients.documents import Edit, Way, edit, hide_values, read_servers
-from supervisor.config.clients.client import Format
+from supervisor.config.clients import Format
 
 SUFFIX: Final = ".mcpvisor.imports"
 MOST: Final = 32

@@ -12,7 +12,7 @@ from actors.errors import ConfigError
 from actors.kit.paths import is_file, objection_to_directory
 from supervisor.clients.documents import read_servers
 from supervisor.clients.merging import ServerSource
-from supervisor.config.clients.client import ClientProgram, Machine
+from supervisor.config.clients import ClientProgram, Machine
 from supervisor.host.files import read_if_there
 
 

@@ -10,10 +10,10 @@ import msgspec
 
 from supervisor.clients.entries import Taken, take
 from supervisor.clients.own import is_own
-from supervisor.config.clients.client import ClientProgram
-from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.syntax.keys import MAX_NAME_CHARS, name_fault, suggest_name, translate_entry
-from supervisor.config.syntax.values import keys_of
+from supervisor.config.clients import ClientProgram
+from supervisor.config.entry import ServerConfig
+from supervisor.config.keys import MAX_NAME_CHARS, name_fault, suggest_name, translate_entry
+from supervisor.config.values import keys_of
 
 _LAUNCH: Final = ("command", "args", "env", "cwd", "url", "headers")
 """What a server is; the rest is how it is treated."""

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from supervisor.config.clients.client import URL, ClientProgram
-from supervisor.config.syntax.address import leads_to
+from supervisor.config.address import leads_to
+from supervisor.config.clients import URL, ClientProgram
 
 PROGRAM: Final = "mcpvisor"
 STDIO: Final = "stdio"

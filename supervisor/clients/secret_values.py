@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from actors.transport.redaction import HIDDEN, Mask, without_secrets
 from supervisor.clients.doors import BY_EFFECT, EXECUTE, PROFILE
-from supervisor.config.syntax.expand import has_reference, pieces
+from supervisor.config.expansion import has_reference, pieces
 
 _NAMED: Final = ("env", "headers")
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token)\s+\Z", re.IGNORECASE)

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any
 
 from actors.errors import ConfigError
-from supervisor.config.syntax.jsonc import MAX_DEPTH
+from supervisor.config.jsonc import MAX_DEPTH
 
 _HEADER = re.compile(r"^[ \t]*\[[^\r\n]*", re.MULTILINE)
 _PLACE = re.compile(r"at line (\d+)")

@@ -16,7 +16,7 @@ from supervisor.commands.common import console, plain, table
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import check_exposure, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, load
-from supervisor.config.entries.remarks import lines
+from supervisor.config.remarks import lines
 from supervisor.host.datadir import problems_of
 from supervisor.host.places import default_data_dir
 

@@ -44,7 +44,7 @@ def completion(context: click.Context, shell: str) -> None:
 def complete_server(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of servers that begin so and are not there yet: of the daemon, else of the configuration."""
     # Imported here: every command completes names, and would start in twice the time with what reads a configuration.
-    from supervisor.config.syntax.keys import name_fault
+    from supervisor.config.keys import name_fault
 
     given = context.params.get(parameter.name or "") or ()
     config, url = context.params.get("config"), context.params.get("daemon") or context.params.get("url")
@@ -68,7 +68,7 @@ async def _of_daemon(url: str) -> list[str]:
 
 def _of_file(config: Path | None) -> list[str]:
     from supervisor.config import parse
-    from supervisor.config.syntax.file import read_text
+    from supervisor.config.file import read_text
     from supervisor.host.config_file import find_config
 
     try:

@@ -33,10 +33,9 @@ from supervisor.clients.secret_values import mask_entry
 from supervisor.commands.common import DEFAULT_URL, ask, console, plain, print_table, say, table, url_option
 from supervisor.commands.edits import FileChange, FileReturn, agrees, edit_options, find_client
 from supervisor.commands.outcomes import CommandFailed
-from supervisor.config.clients.client import ClientProgram, Machine
-from supervisor.config.clients.facts import value_of
-from supervisor.config.clients.table import CLIENTS
-from supervisor.config.syntax.keys import name_fault
+from supervisor.config.client_table import CLIENTS
+from supervisor.config.clients import ClientProgram, Machine, value_of
+from supervisor.config.keys import name_fault
 from supervisor.daemon_client.client import DaemonClient, base_url
 from supervisor.daemon_client.requests import RequestRefused
 from supervisor.host.files import copies_of, read_if_there

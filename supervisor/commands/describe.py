@@ -35,7 +35,7 @@ from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import config_option, find_config, find_published
 from supervisor.config import load
-from supervisor.config.sections.describe import DescribeSettings
+from supervisor.config.sections import DescribeSettings
 from supervisor.daemon_client.client import DaemonClient
 from supervisor.phrases.asking import Model, NoAnswer, messages_of, sentences_of
 from supervisor.phrases.models import model_of

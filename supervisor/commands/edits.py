@@ -19,9 +19,9 @@ from supervisor.clients.documents import Edit, describe_edits, edit
 from supervisor.commands.common import console, plain, say
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.commands.questions import is_terminal
-from supervisor.config.clients.client import ClientProgram, Format
-from supervisor.config.clients.table import CLIENTS
-from supervisor.config.syntax.keys import nearest
+from supervisor.config.client_table import CLIENTS
+from supervisor.config.clients import ClientProgram, Format
+from supervisor.config.keys import nearest
 from supervisor.host.files import remove_file, replace_text
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -30,10 +30,10 @@ from supervisor.commands.config import PATH, place_text, value_text
 from supervisor.commands.outcomes import EXIT_FAILED, BadConfiguration, CommandFailed
 from supervisor.commands.run import config_option, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, load
-from supervisor.config.entries.remarks import lines
+from supervisor.config.expansion import Lookups, Origin
+from supervisor.config.keys import nearest_names
 from supervisor.config.provenance import EffectiveValue, explain_confirm, explain_daemon, explain_server
-from supervisor.config.syntax.keys import nearest_names
-from supervisor.config.syntax.origins import Lookups, Origin
+from supervisor.config.remarks import lines
 from supervisor.host.places import default_data_dir
 from supervisor.identity.people import Tier
 from supervisor.values.explained import ExplainedServer, explain_values, stored_of

@@ -24,7 +24,7 @@ from supervisor.commands.common import (
 from supervisor.commands.nodes import configuration_of, progress_of
 from supervisor.commands.outcomes import EXIT_FAILED, BadConfiguration
 from supervisor.commands.reload import list_changes
-from supervisor.config.syntax.file import read_text
+from supervisor.config.file import read_text
 from supervisor.daemon_client.client import DaemonClient
 from supervisor.daemon_client.requests import RequestRefused
 

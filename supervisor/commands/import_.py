@@ -25,10 +25,10 @@ from supervisor.commands.connect import find_daemon, this_machine
 from supervisor.commands.edits import FileChange, FileReturn, agrees, edit_options, find_client
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.config import parse
-from supervisor.config.clients.client import ClientProgram, Machine
-from supervisor.config.clients.table import CLIENTS
-from supervisor.config.entries.remarks import lines
-from supervisor.config.syntax.jsonc import read_document
+from supervisor.config.client_table import CLIENTS
+from supervisor.config.clients import ClientProgram, Machine
+from supervisor.config.jsonc import read_document
+from supervisor.config.remarks import lines
 from supervisor.host.files import copies_of, keep_text, read_if_there
 
 _SECTIONS = ("mcpServers", "servers")

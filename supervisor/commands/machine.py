@@ -13,7 +13,7 @@ import msgspec
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration
-from supervisor.config.syntax.units import LogFormat
+from supervisor.config.values import LogFormat
 from supervisor.host.datadir import DataDir
 
 OF_SYSTEMD: Final = frozenset({"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"})

@@ -17,9 +17,9 @@ from supervisor.commands.common import plain, say
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import find_config
 from supervisor.config import load, parse
-from supervisor.config.entries.edits import EMPTY, Change
-from supervisor.config.entries.remarks import lines
-from supervisor.config.syntax.values import raise_new
+from supervisor.config.edits import EMPTY, Change
+from supervisor.config.remarks import lines
+from supervisor.config.values import raise_new
 from supervisor.host.files import make_private, read_if_there, replace_text, write_atomically
 
 DRAFT_SUFFIX = ".mcpvisor.draft"

@@ -25,14 +25,14 @@ from actors.errors import ConfigError
 from supervisor.commands.machine import RunOptions, run_machine
 from supervisor.commands.outcomes import BadConfiguration
 from supervisor.config import Configuration, load
-from supervisor.config.entries.edits import Change
-from supervisor.config.entries.remarks import lines as lines_of
-from supervisor.config.structs import Settings
-from supervisor.config.syntax.address import is_loopback, split_address
-from supervisor.config.syntax.expand import expand, expand_home
-from supervisor.config.syntax.file import read_text
-from supervisor.config.syntax.jsonc import read_document
-from supervisor.config.syntax.units import PROVIDER_TOKENS, Auth, LogFormat
+from supervisor.config.address import is_loopback, split_address
+from supervisor.config.edits import Change
+from supervisor.config.expansion import expand, expand_home
+from supervisor.config.file import read_text
+from supervisor.config.jsonc import read_document
+from supervisor.config.remarks import lines as lines_of
+from supervisor.config.settings import Settings
+from supervisor.config.values import PROVIDER_TOKENS, Auth, LogFormat
 from supervisor.fleet.machine.setup import BUSY, IDLE, LISTENING, NodeSetup
 from supervisor.host.config_file import find_config as find_config
 from supervisor.host.datadir import PUBLISHED, DataDir, open_data_dir, previous_of

@@ -21,7 +21,7 @@ from supervisor.commands.common import DEFAULT_URL, ask, plain
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
 from supervisor.commands.own_file import edit_file, open_editor, own_file
-from supervisor.config.entries.edits import add_entry, change_entry, check_value, remove_entry
+from supervisor.config.edits import add_entry, change_entry, check_value, remove_entry
 from supervisor.daemon_client.client import ConfigurationSource
 
 Values = dict[str, Any]

@@ -73,7 +73,7 @@ def _address_of(config: Path | None, environ: Mapping[str, str]) -> str:
         if is_file(str(file)) and b"listen" in file.read_bytes():  # else all that reads one is not needed
             from supervisor.commands.run import find_published
             from supervisor.config import load
-            from supervisor.config.syntax.address import base_url
+            from supervisor.config.address import base_url
 
             settings = load(file, environ, published=find_published(file, environ)).settings
             host, port = settings.address

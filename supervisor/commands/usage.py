@@ -30,7 +30,7 @@ from supervisor.commands.common import (
     url_option,
 )
 from supervisor.commands.outcomes import CommandFailed
-from supervisor.config.syntax.keys import nearest_names
+from supervisor.config.keys import nearest_names
 from supervisor.daemon_client.client import DaemonClient, connect
 from supervisor.usage.summaries import NAMES, WINDOWS, By
 

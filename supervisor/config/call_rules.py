@@ -10,9 +10,9 @@ import msgspec
 
 from actors.catalogue.metadata import Judgement, Safety
 from actors.protocol.asking.questions import Fallback
-from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.structs import Settings
-from supervisor.config.syntax.units import Confirm
+from supervisor.config.entry import ServerConfig
+from supervisor.config.settings import Settings
+from supervisor.config.values import Confirm
 from supervisor.identity.people import ConfirmRules
 
 T = TypeVar("T")

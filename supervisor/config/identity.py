@@ -1,29 +1,112 @@
-"""The object `identity` of a configuration: users and teams, what they give for servers, and identity providers.
+"""Who sees what: the objects `identity` (users, teams, identity providers) and `profiles` of a configuration. Pure.
 
-A fault of it is one of the whole file: with less in it, or more, people would see what nobody meant.
+- A fault is one of the whole file: with less in it, or more, people would see what nobody meant.
+- Profiles, and the `confirm` of people, name tools by `server:tool`. Which tools a server has is known to a daemon
+  only; what an entry says of its tools is in the file: a tool that it hides is nobody's, and of one that it renames
+  profiles have the new name, and `confirm` the server's own.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from actors.catalogue.tool_rules import ToolRules
+from actors.catalogue.profiles import ViewProfile
+from actors.catalogue.tool_rules import ToolRules, fits
+from supervisor.config.address import is_loopback
 from supervisor.config.given import VALUES, Expand, GivenReader
-from supervisor.config.syntax.address import is_loopback
-from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import hint_of, is_comment, name_fault, suggest_name
-from supervisor.config.syntax.limits import is_address
-from supervisor.config.syntax.values import Problem, Remark, read_members
-from supervisor.config.tool_paths import unfitting
+from supervisor.config.jsonc import KeyPath
+from supervisor.config.keys import hint_of, is_comment, name_fault, suggest_name
+from supervisor.config.settings import Settings
+from supervisor.config.values import Problem, Remark, is_address, read_members
 from supervisor.identity.people import ALGORITHMS, Introspection, Issuer, People, Team, User
+
+_WILD = re.compile(r"[*?\[\]]")
+
+
+def _unfitting(path: str, servers: Mapping[str, ToolRules], *, own: bool) -> tuple[str, str] | None:
+    """Return why a path fits no tool of the servers that it names, and what to do; None if it may fit one.
+
+    `own`: it has the name that the server gives its tool.
+    """
+    server, _, tool = path.partition(":")
+    named = [rules for name, rules in servers.items() if fits(name, (server,))]
+    if not tool:
+        return "names no tool, so it fits none", "write server:tool, or server:* for all"
+    faults = [_fault(tool, rules, own=own) for rules in named] if _WILD.search(tool) is None else []
+    return faults[0] if faults and all(faults) else None
+
+
+def _fault(tool: str, rules: ToolRules, *, own: bool) -> tuple[str, str] | None:
+    former = next((old for old, new in rules.rename.items() if new == tool), None)
+    if own and former is not None and tool not in rules.rename:
+        return "this is the name that clients see, and the server's own counts here", f'write "{former}"'
+    if not own and former is None and (new := rules.rename.get(tool, tool)) != tool:
+        return "its server's entry gives this tool another name", f'write "{new}"'
+    if not rules.allows(former or tool):
+        return "its server's entry hides this tool", "remove it, or change tools of the entry"
+    return None
+
+
+def named_tools(settings: Settings) -> Iterator[str]:
+    """Yield each whole path that profiles and people name."""
+    for profile in settings.profiles.values():
+        yield from filter(_is_whole, (*(profile.tools or ()), *profile.deny))
+    people: list[User | Team] = [*settings.identity.users.values(), *settings.identity.teams.values()]
+    for owner in people:
+        yield from filter(_is_whole, () if isinstance(owner.confirm, str) else owner.confirm)
+
+
+def _is_whole(path: str) -> bool:
+    return _WILD.search(path) is None and all(path.partition(":"))
+
+
+_PROFILES = "profiles"
+_WITH_PATHS = ("tools", "deny")
+
+
+def read_profiles(members: Mapping[str, Any], default: object, problem: Problem) -> dict[str, dict[str, Any]]:
+    """Return the members of each profile, objects as the file has them; `default` is the setting `profile`.
+
+    `problem` takes keys from `supervisor` inwards.
+    """
+    read: dict[str, dict[str, Any]] = {}
+    for name, written in members.items():
+        if fault := name_fault(name):
+            problem((_PROFILES, name), fault, f'rename it, for example to "{suggest_name(name)}"')
+        read[name] = _read(name, written, problem)
+    if isinstance(default, str) and default and default not in read:
+        problem(("profile",), "there is no such profile", hint_of(default, read, 'it must be one of "profiles"'))
+    return read
+
+
+def _read(name: str, written: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+    own = read_members(ViewProfile, written, (_PROFILES, name), problem)
+    for at, pattern in enumerate(own.get("tools") or ()):
+        if not all(pattern.partition(":")):
+            problem((_PROFILES, name, "tools", at), "is not the path of a tool", "write server:tool, or server:*")
+    return own
+
+
+def profile_remarks(profiles: Mapping[str, ViewProfile], servers: Mapping[str, ToolRules]) -> Iterator[Remark]:
+    """Yield which patterns of profiles fit none of these servers, all there are, or no tool of them."""
+    for name, profile in profiles.items():
+        for key in ("servers", *_WITH_PATHS):
+            for at, pattern in enumerate(getattr(profile, key) or ()):
+                server = pattern.partition(":")[0] if key in _WITH_PATHS else pattern
+                if not any(fits(each, (server,)) for each in servers):
+                    yield (_PROFILES, name, key, at), "no server is called so", hint_of(server, servers, "")
+                elif ":" in pattern and (fault := _unfitting(pattern, servers, own=False)) is not None:
+                    yield (_PROFILES, name, key, at), *fault
+
 
 IDENTITY: Final = "identity"
 ISSUERS: Final = "issuers"
-CONFIRM: Final = "confirm"
+_CONFIRM: Final = "confirm"
 SECRET: Final = ("introspection", "client_secret")
 """Where, within a provider, a variable may stand."""
 _KINDS: Final[Mapping[str, type[Struct]]] = {"users": User, "teams": Team}
@@ -101,9 +184,11 @@ def _read_named(kind: str, named: dict[str, Any], expand: Expand, problem: Probl
         place = (IDENTITY, kind, name)
         given = GivenReader(place, expand, problem).read(members.get(VALUES, {}))
         own = read[name] = read_members(_KINDS[kind], {**members, VALUES: given}, place, problem)
-        patterns = [] if isinstance(own.get(CONFIRM), str) else own.get(CONFIRM, [])
+        patterns = [] if isinstance(own.get(_CONFIRM), str) else own.get(_CONFIRM, [])
         for at in (at for at, each in enumerate(patterns) if ":" not in each and each != "*"):
-            problem((*place, CONFIRM, at), "names no server, so it fits no tool", 'write "server:tool", or "*" for all')
+            problem(
+                (*place, _CONFIRM, at), "names no server, so it fits no tool", 'write "server:tool", or "*" for all'
+            )
     return read
 
 
@@ -115,5 +200,5 @@ def identity_remarks(identity: People, servers: Mapping[str, ToolRules]) -> Iter
     for kind, named in (("users", identity.users), ("teams", identity.teams)):
         for name, owner in named.items():
             for at, pattern in enumerate(() if isinstance(owner.confirm, str) else owner.confirm):
-                if ":" in pattern and (fault := unfitting(pattern, servers, own=True)) is not None:
-                    yield (IDENTITY, kind, name, CONFIRM, at), *fault
+                if ":" in pattern and (fault := _unfitting(pattern, servers, own=True)) is not None:
+                    yield (IDENTITY, kind, name, _CONFIRM, at), *fault

@@ -1,57 +1,180 @@
-"""Load the configuration file.
+"""Load the configuration file; of a node of a fleet, also what was published, below its own file.
 
 Rules of this file:
 - A problem of the file as a whole (unreadable, not JSON, wrong top-level key, wrong `supervisor` setting) is raised:
   nothing of such a file is used. A problem of one server's entry is returned beside the servers that are fine.
 - Every problem has file, line, key and what to do; none has a value of the file or of the environment.
 - Two entries whose names, or slugs, are equal but for case are both refused: which one a call means would be a guess.
-- `parse` is pure but for `read_file`, which reads `envFile`s, and `options_of`, which imports plugins.
+- What is missing of a server on this machine is a remark and no problem: it may be there by the time the server is
+  started, and the start says more.
+- Of what was published counts what the own file does not have: an entry by its name or slug, a setting as a whole, of
+  `profiles` each one. What is of one machine is never taken: where it is reached, where its files are, how it is a
+  node.
+- `parse` is pure but for `read_file`, which reads `envFile`s, `options_of`, which imports plugins, and `missing`, which
+  looks for programs and directories.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.command_line import command
-from actors.errors import ConfigError
-from actors.kit.paths import absolute
-from supervisor.config.clients.client import ClientProgram
-from supervisor.config.clients.table import CLIENTS, client_of_file
-from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.entries.presence import missing_of, trouble_with
-from supervisor.config.entries.servers import read_server
-from supervisor.config.entries.slugs import derived_slugs
+from actors.errors import ConfigError, SpawnFailed
+from actors.kit.paths import absolute, objection_to_directory
+from actors.transport.redaction import without_secrets
+from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command, resolve_command
+from actors.transport.stdio.remedies import how_to_provide
+from actors.transport.stdio.sandbox import bwrap_program
+from supervisor.config.address import is_loopback
+from supervisor.config.client_table import CLIENTS, client_of_file
+from supervisor.config.clients import ClientProgram
+from supervisor.config.entry import ServerConfig
+from supervisor.config.entry_reader import Surroundings, read_server
+from supervisor.config.expansion import Origin, ValueLayer, overlay
+from supervisor.config.file import Stamp, digest_of, read_text, stamp
 from supervisor.config.given import given_remarks, note_lines
-from supervisor.config.identity import identity_remarks
-from supervisor.config.profiles import profile_remarks
-from supervisor.config.sections.options import OptionsOf
-from supervisor.config.sections.published import lay_below
-from supervisor.config.settings import read_settings
-from supervisor.config.structs import Settings
-from supervisor.config.surroundings import Surroundings
-from supervisor.config.syntax.address import is_loopback
-from supervisor.config.syntax.environment import defaults, inherit
-from supervisor.config.syntax.file import Stamp, digest_of, read_text, stamp
-from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
-from supervisor.config.syntax.keys import TOP_LEVEL, is_comment, nearest
-from supervisor.config.syntax.origins import Origin, ValueLayer, overlay
-from supervisor.config.syntax.values import Findings, Remark, keys_of, raise_together
+from supervisor.config.identity import identity_remarks, profile_remarks
+from supervisor.config.jsonc import ConfigText, KeyPath, read_document
+from supervisor.config.keys import TOP_LEVEL, derived_slugs, is_comment, nearest
+from supervisor.config.sections import FLEET, OptionsOf
+from supervisor.config.settings import Settings
+from supervisor.config.settings_reader import defaults, inherit, read_settings
+from supervisor.config.values import Findings, Remark, keys_of, raise_together
 from supervisor.plugins.loading import options_of
+
+OF_ONE_MACHINE: Final = frozenset(
+    {
+        *("listen", "public_url", "insecure_http", "trusted_proxies", "tls_certificate", "tls_key"),
+        *("allowed_hosts", "allowed_origins", "data_dir", FLEET),
+    }
+)
+"""Settings that are never taken."""
+_SECTIONS: Final = (("mcpServers",), ("servers",))
+_SUPERVISOR: Final = ("supervisor",)
+_BY_MEMBER: Final = frozenset({*_SECTIONS, _SUPERVISOR, (*_SUPERVISOR, "profiles")})
+"""Objects of which members are taken one by one; all others are, or are not."""
+
+
+def lay_below(own: ConfigText, published: ConfigText, path: str) -> ConfigText:
+    """Return what a node's own file says, and of what was published the rest. `path` is where that is kept.
+
+    Raises `ConfigError` if that is no object.
+    """
+    if not isinstance(own.value, dict):  # which is said when it is read
+        return own
+    if not isinstance(published.value, dict):
+        raise ConfigError("the outermost value must be an object", path=path, line=published.line(()))
+    taken: list[KeyPath] = []
+    value = _merge(own.value, published.value, frozenset(_names(own.value)), taken)
+    others = dict.fromkeys(taken, path)
+    lines = {at: line for at, line in published.lines.items() if _is_below(at, others)}
+    again = [each for each in published.duplicates if each[0] in _BY_MEMBER or _is_below(each[0], others)]
+    return ConfigText(
+        value=value, lines={**lines, **own.lines}, duplicates=(*own.duplicates, *again), others={**own.others, **others}
+    )
+
+
+def _merge(
+    own: Mapping[str, Any], published: Mapping[str, Any], names: Collection[str], taken: list[KeyPath], at: KeyPath = ()
+) -> dict[str, Any]:
+    """Return an object with the members that are taken, which are added to `taken`."""
+    merged = dict(own)
+    for key, theirs in published.items():
+        where, mine = (*at, key), own.get(key, {})
+        if where in _BY_MEMBER and isinstance(mine, dict) and isinstance(theirs, dict):
+            merged[key] = _merge(mine, theirs, names, taken, where)
+        elif key not in own and not _is_own(at, key, names):
+            merged[key] = theirs
+            taken.append(where)
+    return merged
+
+
+def _is_own(at: KeyPath, key: str, names: Collection[str]) -> bool:
+    return key in OF_ONE_MACHINE if at == _SUPERVISOR else at in _SECTIONS and key.casefold() in names
+
+
+def _names(own: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names and slugs of all entries of a file, in lower case: capitals do not tell two apart."""
+    for (section,) in _SECTIONS:
+        entries = own.get(section)
+        for name, entry in entries.items() if isinstance(entries, dict) else ():
+            yield name.casefold()
+            if isinstance(entry, dict) and isinstance(entry.get("slug"), str):
+                yield entry["slug"].casefold()
+
+
+def _is_below(at: KeyPath, others: Collection[KeyPath]) -> bool:
+    return any(at[:depth] in others for depth in range(1, len(at) + 1))
+
+
+_WORDS = (
+    'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
+)
+
+
+Trouble = tuple[str, str]
+"""What is wrong, and what to do."""
+
+
+def _missing_of(
+    own: Mapping[str, Any], environ: Mapping[str, str], ask: Callable[[str, str, str], Trouble | None]
+) -> Iterator[Remark]:
+    """Yield a remark for a directory and for a program that cannot be used now. `own` are expanded keys of an entry.
+
+    No text of the entry is repeated: it may be a secret. `ask` is `_trouble_with`, or remembers what that said.
+    """
+    cwd = absolute(own.get("cwd") or "")
+    if objection := objection_to_directory(cwd):
+        yield ("cwd",), f"the directory {objection}", "make it, or correct the path"
+        return
+    yield from _missing_for_sandbox(own)
+    path = build_environment(own.get("env", {}), environ)["PATH"]
+    if trouble := ask(own["command"], path, cwd):
+        yield ("command",), *trouble
+
+
+def _trouble_with(command: str, path: str, cwd: str) -> Trouble | None:
+    """Return why a program cannot be started, None if it can. A search for a name that is like it takes 10 ms."""
+    try:
+        resolve_command(command, path=path, cwd=cwd)
+    except SpawnFailed as error:
+        if is_whole_line(command, path, cwd):
+            return "the program cannot be started: this is a whole command line", _WORDS
+        near = nearest_command(command, path) if "/" not in command and not error.hint else None
+        shown = without_secrets(command)
+        what = error.message.replace(f"command {shown!r}", "it").removeprefix(f"{shown}: ")
+        return f"the program cannot be started: {what}", how_to_provide(command, error.hint, near)
+    return None
+
+
+def _missing_for_sandbox(own: Mapping[str, Any]) -> Iterator[Remark]:
+    sandbox = own.get("sandbox", {})
+    if sandbox.get("kind", "none") == "none":
+        return
+    try:
+        bwrap_program()
+    except SpawnFailed as error:
+        yield ("sandbox",), f"the server cannot be started: {error.message}", error.hint
+    for key in ("read", "write"):
+        for at, place in enumerate(sandbox.get(key, ())):
+            if objection_to_directory(place) == "does not exist":
+                yield ("sandbox", key, at), "there is no such file or directory", "make it, or take it out of the list"
+
 
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
 
-AGE = "catalogue_max_age_s"
+_AGE = "catalogue_max_age_s"
 """A key of servers that is a setting of the daemon, too, for those that have none."""
 _SERVER_KEYS = ("mcpServers", "servers")
-FOUND_HERE = ".mcp.json"
+_FOUND_HERE = ".mcp.json"
 """A file of clients that `run` finds, too: it may well be written for us, so a key that is unknown is a slip."""
 
 
@@ -99,7 +222,7 @@ def load(
     `parse` does.
     """
     # Many servers have the same program, and our environment is slow to read.
-    missing = partial(missing_of, environ=dict(environ), ask=cache(trouble_with))
+    missing = partial(_missing_of, environ=dict(environ), ask=cache(_trouble_with))
     stamps: dict[Path, Stamp] = {}
 
     def read(file: PurePath) -> str:
@@ -153,7 +276,7 @@ def parse(
     if not is_loopback(settings.address[0]):
         findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
     note_lines(settings.identity, findings)
-    age = {AGE: origin} if (origin := findings.origins.get(("", (AGE,)))) is not None else {}
+    age = {_AGE: origin} if (origin := findings.origins.get(("", (_AGE,)))) is not None else {}
     for_all = ValueLayer(settings.env, {name: findings.origins["", ("env", name)] for name in settings.env})
     around = Surroundings(
         findings=findings,
@@ -161,7 +284,7 @@ def parse(
         directory=path.parent,
         read_file=read_file,
         shared=overlay(inherit(settings.pass_env, environ, findings), for_all),
-        defaults=overlay(usual.servers, ValueLayer({AGE: settings.catalogue_max_age_s}, age)),
+        defaults=overlay(usual.servers, ValueLayer({_AGE: settings.catalogue_max_age_s}, age)),
         missing=missing,
         listen=settings.listen,
         client=client,
@@ -207,7 +330,7 @@ def _top_level(document: ConfigText, path: Path, findings: Findings, client: Cli
             findings.note((key,), TOP_LEVEL[key])
     if client is not None and client.servers[0] in unknown:
         raise _of_a_client(client, path)
-    if client is None or "mcpServers" not in top or path.name == FOUND_HERE:
+    if client is None or "mcpServers" not in top or path.name == _FOUND_HERE:
         fatal += [findings.error((key,), "unknown key", _top_level_hint(key, top[key])) for key in unknown]
     else:
         here = f'this is a file of {client.title}: only "mcpServers" is read of it'

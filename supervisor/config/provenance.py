@@ -17,12 +17,12 @@ import msgspec
 
 from actors.transport.redaction import HIDDEN, Mask, by_option, is_harmless, is_secret, looks_secret, without_secrets
 from actors.transport.stdio.command import build_environment
-from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.entry import ServerConfig
+from supervisor.config.expansion import DEFAULT, Origin
 from supervisor.config.given import shown_identity
-from supervisor.config.structs import Settings
-from supervisor.config.syntax.jsonc import KeyPath, show_path
-from supervisor.config.syntax.origins import DEFAULT, Origin
-from supervisor.config.syntax.values import keys_of
+from supervisor.config.jsonc import KeyPath, show_path
+from supervisor.config.settings import Settings
+from supervisor.config.values import keys_of
 
 _OF_LOCAL = frozenset({"command", "args", "cwd", "sandbox", "env"})
 _OF_REMOTE = frozenset({"url", "headers", "oauth"})

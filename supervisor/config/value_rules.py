@@ -15,9 +15,10 @@ from msgspec import Meta, Struct
 
 from actors.transport.redaction import is_secret, looks_secret
 from actors.transport.stdio.installer import LAUNCHERS
-from supervisor.config.syntax.keys import hint_of, is_comment
-from supervisor.config.syntax.tiers import TieredText, Value
-from supervisor.config.syntax.values import Problem, Remark, read_members
+from supervisor.config.expansion import TieredText
+from supervisor.config.keys import hint_of, is_comment
+from supervisor.config.values import Problem, Remark, read_members
+from supervisor.identity.people import Value
 
 VALUES: Final = "values"
 MAX_VALUE_CHARS: Final = 65_536

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from actors.kit import Latest
 from supervisor.config import Settings
-from supervisor.config.sections.event_sinks import EventSink, SinkType
+from supervisor.config.sections import EventSink, SinkType
 from supervisor.events.event import DaemonEvent, encode, timestamp
 
 # What waits for one sink, and how long to wait before the next attempt.

@@ -18,7 +18,7 @@ from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.registry.happening import Happening
 from supervisor.config import Settings
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Delivery, Sink
 from supervisor.delivery.log import MAX_NAME_CHARS, EventLog
 from supervisor.events.event import Places

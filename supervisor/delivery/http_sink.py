@@ -16,7 +16,7 @@ from actors.errors import SpawnFailed
 from actors.transport.border import Border
 from actors.transport.http.client.client import way_to
 from actors.transport.http.client.verdict import context_for, why
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Delivered, EventBatch, Outcome
 from supervisor.events.event import key_of, sign
 

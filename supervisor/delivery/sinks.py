@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from actors.kit import is_want
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Delivered, EventBatch, Sink
 from supervisor.events.kinds import OfServer, ToolsDiscovered
 from supervisor.host.files import PRIVATE

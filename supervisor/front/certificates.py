@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from actors.errors import ConfigError
-from supervisor.config.syntax.file import Stamp, stamp
+from supervisor.config.file import Stamp, stamp
 
 log = logging.getLogger(__name__)
 

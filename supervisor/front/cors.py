@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from supervisor.config.syntax.address import origin_of
+from supervisor.config.address import origin_of
 from supervisor.front.edge.fields import Fields
 
 ALLOWED: Final = (

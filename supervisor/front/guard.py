@@ -19,7 +19,7 @@ import msgspec
 
 from actors import codes
 from actors.protocol.wire import jsonrpc
-from supervisor.config.syntax.address import Authority, authority, is_loopback, origin_of
+from supervisor.config.address import Authority, authority, is_loopback, origin_of
 from supervisor.front.edge.fields import Fields
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import trio
 
 from actors.principal import LOCAL, Principal
 from supervisor.config import Settings
-from supervisor.config.syntax.address import base_url
+from supervisor.config.address import base_url
 from supervisor.fleet.lives import DaemonLife
 from supervisor.fleet.status import NO_FLEET
 from supervisor.front.edge.budget import Budget

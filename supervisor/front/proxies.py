@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
-from supervisor.config.syntax.address import is_loopback
+from supervisor.config.address import is_loopback
 from supervisor.front.edge.fields import Fields
 
 FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via"})

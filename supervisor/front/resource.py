@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
-from supervisor.config.syntax.address import authority, base_url, is_loopback
+from supervisor.config.address import authority, base_url, is_loopback
 from supervisor.front.edge.fields import Fields
 from supervisor.identity.requester import EXECUTE, READ, SCOPES, TokenGrant
 from supervisor.service.doors.addresses import CARD, MCP_PATH, door_of, has_card, personal_server

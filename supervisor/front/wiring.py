@@ -12,8 +12,8 @@ import trio
 
 from actors.errors import ConfigError
 from supervisor.config import Settings
-from supervisor.config.syntax.address import is_loopback
-from supervisor.config.syntax.units import OWN_TOKENS
+from supervisor.config.address import is_loopback
+from supervisor.config.values import OWN_TOKENS
 from supervisor.front.admission import Admission
 from supervisor.front.certificates import Certificates
 from supervisor.front.cors import CrossOrigin

@@ -37,11 +37,11 @@ def _leads_here_only(file: Path) -> bool:
     A file that cannot be read is one that somebody meant: what is wrong with it is said later.
     """
     # Imported here, as they bring all that reads a configuration: commands that only ask a daemon start sooner.
-    from supervisor.config.entries.faults import faults_of_itself
-    from supervisor.config.structs import Settings
-    from supervisor.config.syntax.file import read_text
-    from supervisor.config.syntax.jsonc import read_document
-    from supervisor.config.syntax.keys import translate_entry
+    from supervisor.config.entry_reader import faults_of_itself
+    from supervisor.config.file import read_text
+    from supervisor.config.jsonc import read_document
+    from supervisor.config.keys import translate_entry
+    from supervisor.config.settings import Settings
 
     servers: list[object] = []
     has_section = False

@@ -38,7 +38,7 @@ def read_if_there(path: Path) -> str | None:
     except (OSError, ValueError):
         pass  # `read_text` says why
     # Imported here, as it brings all that reads a configuration: commands that only ask a daemon start sooner.
-    from supervisor.config.syntax.file import read_text
+    from supervisor.config.file import read_text
 
     return read_text(path)
 

@@ -31,7 +31,7 @@ import msgspec
 from actors.kit import is_want
 
 if TYPE_CHECKING:  # the bridge logs, too, and has no use for the configuration
-    from supervisor.config.syntax.units import LogFormat
+    from supervisor.config.values import LogFormat
 
 MAX_RECORDS = 10_000
 MAX_RECORD_CHARS = 16_384

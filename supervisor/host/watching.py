@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from supervisor.config.syntax.file import Stamp as Stamp
-from supervisor.config.syntax.file import stamp as stamp
+from supervisor.config.file import Stamp as Stamp
+from supervisor.config.file import stamp as stamp
 from supervisor.host.loop.workbench import beside
 
 if TYPE_CHECKING:

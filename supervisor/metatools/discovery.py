@@ -23,7 +23,7 @@ from actors.messages import ServerStatus
 from actors.search.document import Document, Found, Hit
 from actors.search.page import Prefer
 from actors.search.search import EVERYTHING, find
-from supervisor.config.syntax.keys import nearest_names
+from supervisor.config.keys import nearest_names
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import after_successors, careful
 from supervisor.metatools.answers.lists import tools_page

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from actors.kit import is_want
 from actors.search.meanings import MAX_DIMENSIONS, Embedder
 from actors.search.postings import Floats
-from supervisor.config.syntax.units import Rerank
+from supervisor.config.values import Rerank
 from supervisor.neural.model import MAX_PIECES, SentenceModel
 from supervisor.neural.transformer import transformer_of
 from supervisor.neural.wordpiece import WordPieces

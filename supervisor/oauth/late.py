@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.kit import Latest
-from supervisor.config.syntax.units import PROVIDER_TOKENS
+from supervisor.config.values import PROVIDER_TOKENS
 from supervisor.host.loop.workbench import beside
 from supervisor.host.preload import preload
 from supervisor.identity.audit import NO_AUDIT, Audit

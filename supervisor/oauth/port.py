@@ -12,7 +12,7 @@ import msgspec
 from actors.errors import LoginFailed
 from actors.principal import Principal
 from actors.transport.redaction import Confidential
-from supervisor.config.syntax.address import base_url
+from supervisor.config.address import base_url
 from supervisor.identity.people import Person
 from supervisor.servers.deployment import Deployment
 from supervisor.values.checks import check_server

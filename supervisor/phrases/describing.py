@@ -29,7 +29,7 @@ from actors.catalogue.phrases import digest_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions, Latest
 from actors.registry_inbox import PhrasesChanged
-from supervisor.config.sections.describe import DescribeSettings
+from supervisor.config.sections import DescribeSettings
 from supervisor.host.loop.workbench import beside
 from supervisor.phrases.asking import Model, NoAnswer, messages_of, sentences_of
 from supervisor.phrases.port import DescribingStatus

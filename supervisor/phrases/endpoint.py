@@ -21,7 +21,7 @@ from actors.transport.http.client.client import way_to
 from actors.transport.http.client.pieces import whole
 from actors.transport.http.client.verdict import context_for, why
 from actors.transport.http.remote import server_of
-from supervisor.config.sections.describe import DescribeSettings
+from supervisor.config.sections import DescribeSettings
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, Message, NoAnswer
 
 CONNECT_S: Final = 10.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from actors.transport.stdio.containment import Containment
-from supervisor.config.sections.describe import DescribeSettings
+from supervisor.config.sections import DescribeSettings
 from supervisor.host.loop.workbench import beside
 from supervisor.host.preload import preload
 from supervisor.phrases.asking import Message, Model

@@ -1,7 +1,7 @@
 """The reference of all keys; `python -m supervisor.reference.configuration` prints a JSON Schema of them.
 
 Everything comes from the fields of the structs, with what is written above and below them, and from the tables in
-`keys.py` and `environment.py`.
+`keys.py` and `settings_reader.py`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,13 @@ from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.tool_rules import ToolRules
 from actors.kit.documented import descriptions
 from actors.transport.stdio.command import INHERITED
-from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.entries.oauth import OAuthConfig
-from supervisor.config.entries.sandbox import SandboxConfig
-from supervisor.config.sections.describe import DescribeSettings
-from supervisor.config.sections.event_sinks import EventSink
-from supervisor.config.sections.fleet import FleetSettings
-from supervisor.config.sections.memory import MemorySettings
-from supervisor.config.structs import Settings
-from supervisor.config.syntax.environment import VARIABLES, WITHOUT_EFFECT
-from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL, ForeignKey
-from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, SandboxKind, Seconds, Size
-from supervisor.config.syntax.values import Key, expectation, keys_of
+from supervisor.config.entry import OAuthConfig, SandboxConfig, ServerConfig
+from supervisor.config.keys import FOREIGN, TOP_LEVEL, ForeignKey
+from supervisor.config.sections import DescribeSettings, EventSink, FleetSettings, MemorySettings
+from supervisor.config.settings import Settings
+from supervisor.config.settings_reader import VARIABLES, WITHOUT_EFFECT
 from supervisor.config.value_rules import ValueRule
+from supervisor.config.values import MIB, Count, Key, PositiveSeconds, SandboxKind, Seconds, Size, expectation, keys_of
 from supervisor.identity.people import Introspection, Issuer, People, Team, User
 from supervisor.servers.reloading.difference import LIVE
 

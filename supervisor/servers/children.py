@@ -33,7 +33,7 @@ from actors.server.settings import DRAIN_S
 from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.redaction import Mask
-from supervisor.config.effective import RestingServer
+from supervisor.config.given import RestingServer
 from supervisor.fleet.errors import NodeAway
 from supervisor.host.loop.wakes import wakes
 from supervisor.metatools.servers.availability import missing_values_error

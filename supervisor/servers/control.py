@@ -20,7 +20,7 @@ from actors.registry.actor import Registry
 from actors.registry_inbox import AwaitShown
 from actors.router import Message as RouterMessage
 from supervisor.config import ServerConfig
-from supervisor.config.syntax.keys import nearest_names
+from supervisor.config.keys import nearest_names
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment
 from supervisor.store import Store

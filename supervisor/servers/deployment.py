@@ -40,11 +40,11 @@ from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.remedies import provider_of
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
-from supervisor.config.effective import Effective, RestingServer, effective, missing_for_users, why_not
-from supervisor.config.entries.roots import roots_result
-from supervisor.config.syntax.file import Stamp
-from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.origins import Origin
+from supervisor.config.entry import roots_result
+from supervisor.config.expansion import Origin
+from supervisor.config.file import Stamp
+from supervisor.config.given import Effective, RestingServer, effective, missing_for_users, why_not
+from supervisor.config.jsonc import KeyPath
 from supervisor.identity.people import NO_VALUES, Given, GivenValues, OwnLaunch, Person, Role, principal_of, servers_of
 
 # What a published server holds in memory from one call to the next, as `stateful.toml` has it.

@@ -12,9 +12,8 @@ from msgspec import Struct
 
 from actors.errors import InvalidArguments, SupervisorError, UnknownServer
 from supervisor.config import ServerConfig
-from supervisor.config.effective import fault_of, rule_of, takes_of_users, tiers_of
-from supervisor.config.given import place_of
-from supervisor.config.syntax.keys import nearest_names
+from supervisor.config.given import fault_of, place_of, rule_of, takes_of_users, tiers_of
+from supervisor.config.keys import nearest_names
 from supervisor.identity.people import Given, Person, Tier, servers_of
 from supervisor.servers.deployment import Deployment
 

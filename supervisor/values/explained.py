@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from actors.errors import InvalidArguments
 from actors.transport.redaction import HIDDEN
 from supervisor.config import Configuration, ServerConfig
-from supervisor.config.effective import effective, is_secret_value, rule_of
+from supervisor.config.given import effective, is_secret_value, rule_of
 from supervisor.identity.people import Given, GivenValues, Person, Tier
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.values.rows import ValueRow, mask_value, rows_of_server, team_of

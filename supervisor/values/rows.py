@@ -12,16 +12,16 @@ from msgspec import Struct
 
 from actors.transport.redaction import HIDDEN
 from supervisor.config import ServerConfig
-from supervisor.config.effective import (
+from supervisor.config.given import (
     Effective,
     choose,
     effective,
     is_secret_value,
+    place_of,
     rule_of,
     takes_of_users,
     tiers_of,
 )
-from supervisor.config.given import place_of
 from supervisor.identity.people import Given, Person, Tier, Value, servers_of
 from supervisor.servers.deployment import Deployment
 

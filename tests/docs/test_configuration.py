@@ -16,11 +16,11 @@ from actors.catalogue.tool_rules import ToolRules
 from actors.kit.documented import descriptions
 from docs.generate import SETTINGS
 from supervisor.config import OAuthConfig, ServerConfig, Settings, load, parse
-from supervisor.config.syntax.file import read_text
-from supervisor.config.syntax.jsonc import read_document
-from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
-from supervisor.config.syntax.values import keys_of
+from supervisor.config.file import read_text
+from supervisor.config.jsonc import read_document
+from supervisor.config.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.value_rules import ValueRule
+from supervisor.config.values import keys_of
 from supervisor.reference.configuration import headings, schema, with_links
 from supervisor.servers.reloading.difference import LIVE
 

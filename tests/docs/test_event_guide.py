@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from benchmarks.machine import free_port
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Courier
 from supervisor.delivery.http_sink import HttpSink
 from supervisor.events.event import DaemonEvent

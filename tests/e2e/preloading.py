@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from supervisor.config import Settings
-from supervisor.config.syntax.values import keys_of
+from supervisor.config.values import keys_of
 from supervisor.host import preload
 
 for module in (*preload.LATE, *preload.FOR_REMOTE):

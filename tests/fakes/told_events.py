@@ -10,7 +10,7 @@ import trio
 from actors.catalogue.offer import Offer
 from actors.launch import server_of
 from supervisor.config import Settings
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Delivered, EventBatch, Outcome
 from supervisor.delivery.events import DaemonEvents
 from supervisor.events.translation import Base

@@ -28,7 +28,7 @@ from trio.testing import MockClock
 from actors.transport.base import Transport
 from supervisor import cli
 from supervisor.config import Configuration, load
-from supervisor.config.entries.edits import Change
+from supervisor.config.edits import Change
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import DataDir, open_data_dir

@@ -31,7 +31,7 @@ from actors.router import BeginShutdown, Message, Router
 from supervisor import house as building
 from supervisor import process as module
 from supervisor.config import Configuration, load
-from supervisor.config.entries.edits import Change
+from supervisor.config.edits import Change
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets, url_of
 from supervisor.front.wiring import Front

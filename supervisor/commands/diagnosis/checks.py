@@ -18,7 +18,7 @@ from actors.transport.stdio.causes import cause_of
 from actors.transport.stdio.remedies import how_to_provide, provider_of
 from actors.transport.stdio.resources.allotment import size
 from supervisor.commands.diagnosis.facts import Facts, ProgramFacts, RemoteFacts
-from supervisor.config.syntax.units import MIB
+from supervisor.config.values import MIB
 from supervisor.store.file import SCHEMA_VERSION
 
 Status = Literal["ok", "warning", "wrong"]

@@ -36,9 +36,9 @@ from supervisor.commands.diagnosis.disk import data_facts, newest_of
 from supervisor.commands.diagnosis.facts import Facts, MemoryFacts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
 from supervisor.commands.run import check_exposure, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, Settings, load
-from supervisor.config.entries.remarks import lines
-from supervisor.config.syntax.address import base_url
-from supervisor.config.tool_paths import named_tools
+from supervisor.config.address import base_url
+from supervisor.config.identity import named_tools
+from supervisor.config.remarks import lines
 from supervisor.daemon_client.client import base_url as daemon_base
 from supervisor.daemon_client.client import connect
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused

@@ -27,7 +27,7 @@ import trio
 from actors.errors import ConfigError
 from actors.kit import Latest, is_want, reason_of
 from actors.life.policy import RestartLog, RestartPolicy
-from supervisor.config.sections.fleet import FleetSettings
+from supervisor.config.sections import FleetSettings
 from supervisor.fleet.machine.node_process import NodeCommand, NodeProcess
 from supervisor.fleet.machine.own_engine import OwnEngine, engine_directory, find_engine_program
 from supervisor.fleet.machine.setup import NodeSetup

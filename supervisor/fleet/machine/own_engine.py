@@ -25,7 +25,7 @@ from actors.errors import ConfigError, SpawnFailed, SupervisorError
 from actors.kit import Pauses
 from actors.kit.paths import absolute
 from actors.transport.stdio.containment import Contained, default_containment
-from supervisor.config.sections.fleet import FleetSettings
+from supervisor.config.sections import FleetSettings
 from supervisor.fleet.valkey_engine import open_valkey
 from supervisor.host.datadir import make_data_dir
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from actors.errors import ConfigError
 from actors.transport.redaction import Confidential
-from supervisor.config.sections.fleet import FleetSettings
-from supervisor.config.syntax.address import split_address
+from supervisor.config.address import split_address
+from supervisor.config.sections import FleetSettings
 
 MAX_SETUP_BYTES: Final = 65_536
 LISTENING: Final = "listening on "

@@ -21,7 +21,7 @@ import trio
 
 from actors.errors import ConfigError
 from actors.kit import Conditions, Pauses, is_want, reason_of
-from supervisor.config.syntax.address import split_address
+from supervisor.config.address import split_address
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from quart import Response, g
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments, SupervisorError
-from supervisor.config.syntax.keys import name_fault
+from supervisor.config.keys import name_fault
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, status_of, with_query
 from supervisor.identity.audit import Audit, AuditQuery, Outcome, check_action

@@ -12,7 +12,7 @@ from quart import Response
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
-from supervisor.config.syntax.keys import name_fault
+from supervisor.config.keys import name_fault
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.bodies import read_json

@@ -31,7 +31,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, UnknownTool
 from actors.launch import is_own, server_of
 from supervisor.config.call_rules import needs_yes
-from supervisor.config.syntax.keys import nearest
+from supervisor.config.keys import nearest
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER

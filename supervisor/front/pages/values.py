@@ -15,7 +15,7 @@ from quart import Response, abort
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
-from supervisor.config.syntax.keys import name_fault
+from supervisor.config.keys import name_fault
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.audit import describe

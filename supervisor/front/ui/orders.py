@@ -16,7 +16,7 @@ from quart import Response, abort, request
 from quart_trio import QuartTrio
 
 from actors.errors import TooManyAttempts
-from supervisor.config.syntax.keys import name_fault
+from supervisor.config.keys import name_fault
 from supervisor.front.admission import is_page
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE

@@ -15,8 +15,8 @@ from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments, SupervisorError, UnknownServer
 from actors.launch import is_own, server_of
-from supervisor.config.syntax.keys import nearest_names
-from supervisor.config.syntax.units import PROVIDER_TOKENS
+from supervisor.config.keys import nearest_names
+from supervisor.config.values import PROVIDER_TOKENS
 from supervisor.front.pages.api import View
 from supervisor.front.pages.bodies import Unreadable, read_form
 from supervisor.front.pages.rights import REQUESTER

@@ -13,7 +13,7 @@ from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
 from actors.protocol.wire.json import sentence
-from supervisor.config.syntax.units import OWN_TOKENS
+from supervisor.config.values import OWN_TOKENS
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
 from supervisor.front.pages.tokens import NewToken, make_token, token_row

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 import msgspec
 
 from actors.transport.http.addresses import plain, where
-from supervisor.config.syntax.address import PORTS
+from supervisor.config.address import PORTS
 
 # What may go wrong between us and an authorization server, for the operator.
 #

@@ -21,11 +21,10 @@ import trio
 
 from actors.errors import ConfigError, SupervisorError
 from actors.kit import Latest, Pauses
-from supervisor.config.load import parse
-from supervisor.config.sections.published import lay_below
-from supervisor.config.syntax.file import MAX_FILE_BYTES, digest_of, read_text
-from supervisor.config.syntax.jsonc import read_document
-from supervisor.config.syntax.values import raise_together
+from supervisor.config.file import MAX_FILE_BYTES, digest_of, read_text
+from supervisor.config.jsonc import read_document
+from supervisor.config.load import lay_below, parse
+from supervisor.config.values import raise_together
 from supervisor.fleet.records import NOT_YET
 from supervisor.fleet.status import PublishedConfiguration
 from supervisor.host.datadir import PUBLISHED, previous_of

@@ -14,7 +14,7 @@ from actors.errors import ConfigError
 from actors.kit import Latest
 from actors.registry.actor import Memory
 from actors.transport.stdio.resources.room import Room
-from supervisor.config.sections.fleet import FleetSettings
+from supervisor.config.sections import FleetSettings
 from supervisor.fleet.engine import Engine
 from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import Deployment

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from supervisor.config import ServerConfig, Settings
-from supervisor.config.effective import RestingServer
+from supervisor.config.given import RestingServer
 from supervisor.servers.deployment import DeployedServer, Deployment
 
 LIVE: Final = frozenset(

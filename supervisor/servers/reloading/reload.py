@@ -26,10 +26,10 @@ from actors.registry.happening import Happening
 from actors.registry.reviews import ReviewAgain
 from actors.registry_inbox import NamesChanged, RulesChanged
 from supervisor.config import Configuration, Settings
-from supervisor.config.effective import RestingServer
-from supervisor.config.entries.edits import EMPTY, Change, add_entry, change_entry, names_in, remove_entry, supplement
-from supervisor.config.sections.options import PLUGINS
-from supervisor.config.syntax.values import SeveralErrors, raise_new
+from supervisor.config.edits import EMPTY, Change, add_entry, change_entry, names_in, remove_entry, supplement
+from supervisor.config.given import RestingServer
+from supervisor.config.sections import PLUGINS
+from supervisor.config.values import SeveralErrors, raise_new
 from supervisor.host.files import read_if_there, replace_text
 from supervisor.host.logs import set_level
 from supervisor.host.loop.workbench import beside

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from actors.errors import UnknownDoor
 from actors.principal import LOCAL
-from supervisor.config.syntax.keys import nearest
+from supervisor.config.keys import nearest
 from supervisor.identity.people import Person, Rights, Viewer
 from supervisor.metatools.texts import clean
 from supervisor.service.doors.everything import Everything

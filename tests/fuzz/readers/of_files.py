@@ -12,14 +12,13 @@ from supervisor.bridge.address import read_address
 from supervisor.clients.documents import Edit, describe_edits, edit, read_servers
 from supervisor.clients.entries import Taken, take
 from supervisor.clients.secret_values import mask_entry, secrets_of
-from supervisor.config.clients.client import Format
-from supervisor.config.clients.table import CLIENTS
+from supervisor.config import address
+from supervisor.config.client_table import CLIENTS
+from supervisor.config.clients import Format
+from supervisor.config.expansion import expand, has_reference, parse_env_file, split
+from supervisor.config.jsonc import put, read_document, remove, show_path
+from supervisor.config.keys import name_fault, suggest_name
 from supervisor.config.load import Configuration, parse
-from supervisor.config.syntax import address
-from supervisor.config.syntax.editing import put, remove
-from supervisor.config.syntax.expand import expand, has_reference, parse_env_file, split
-from supervisor.config.syntax.jsonc import read_document, show_path
-from supervisor.config.syntax.keys import name_fault, suggest_name
 from supervisor.identity.tokens import digest_of
 from tests.fuzz.target import holds, parts_of, same, text_of
 

@@ -12,10 +12,9 @@ from _pytest.mark import ParameterSet
 
 from supervisor.clients.entries import Taken, take
 from supervisor.config import Configuration, parse
-from supervisor.config.clients.client import Machine
-from supervisor.config.clients.keys import ClientKey
-from supervisor.config.clients.table import CLIENTS, client_of_file
-from tests.supervisor.config.clients.test_table import BY_NAME
+from supervisor.config.client_table import CLIENTS, client_of_file
+from supervisor.config.clients import ClientKey, Machine
+from tests.supervisor.config.test_client_table import BY_NAME
 
 ENVIRON = {"HOME": "/home/me", "V": "v"}
 MACHINE = Machine(platform="linux", environ=ENVIRON, home="/home/me")

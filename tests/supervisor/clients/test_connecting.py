@@ -14,8 +14,8 @@ from supervisor.clients.documents import Edit, edit, read_servers
 from supervisor.clients.doors import Door
 from supervisor.clients.own import own_entry
 from tests.supervisor.clients.files import CODEX, SAMPLES, Sample
-from tests.supervisor.config.clients.test_table import BY_NAME
-from tests.supervisor.config.syntax.test_editing import layouts, objects
+from tests.supervisor.config.test_client_table import BY_NAME
+from tests.supervisor.config.test_editing import layouts, objects
 
 LISTENS = ("127.0.0.1:3001",)
 ENTRY = {"type": "http", "url": "http://127.0.0.1:3001/mcp"}

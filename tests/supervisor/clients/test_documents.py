@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from actors.errors import ConfigError
 from supervisor.clients.documents import Edit, describe_edits, edit, read_servers
 from supervisor.clients.own import own_entry
-from supervisor.config.clients.client import Format
-from supervisor.config.syntax.jsonc import read_document
+from supervisor.config.clients import Format
+from supervisor.config.jsonc import read_document
 from tests.supervisor.clients.files import CLAUDE_CODE, CLINE, CODEX, GEMINI, SAMPLES, VSCODE, Sample
 from tests.supervisor.clients.test_toml_tables import HEADS, PIECES
-from tests.supervisor.config.clients.test_table import BY_NAME
-from tests.supervisor.config.syntax.test_editing import is_in, keys, layouts
+from tests.supervisor.config.test_client_table import BY_NAME
+from tests.supervisor.config.test_editing import is_in, keys, layouts
 
 URL = "http://127.0.0.1:3001/mcp"
 samples = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.client)

@@ -20,9 +20,9 @@ from supervisor.clients.doors import (
     door_of,
     keeps_loaded,
 )
-from supervisor.config.clients.facts import Fact, Facts, Limit
+from supervisor.config.clients import Fact, Facts, Limit
 from supervisor.service.doors import addresses
-from tests.supervisor.config.clients.test_table import BY_NAME
+from tests.supervisor.config.test_client_table import BY_NAME
 
 MANY = Offered(tools=612, tokens=81_000, servers=("git", "time"), meta_tokens=350)
 FIVE = Offered(tools=612, tokens=81_000, servers=(), meta_tokens=350, by_effect=True)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from supervisor.clients.documents import read_servers
 from supervisor.clients.entries import Taken, take
 from supervisor.config import parse
-from supervisor.config.clients.table import CLIENTS
+from supervisor.config.client_table import CLIENTS
 from tests.supervisor.clients.files import SAMPLES
-from tests.supervisor.config.clients.test_table import BY_NAME
-from tests.supervisor.config.syntax.test_jsonc import json_values
+from tests.supervisor.config.test_client_table import BY_NAME
+from tests.supervisor.config.test_jsonc import json_values
 
 KEYS = st.sampled_from(
     [

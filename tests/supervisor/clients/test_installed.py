@@ -8,10 +8,10 @@ import pytest
 
 from actors.errors import ConfigError
 from supervisor.clients.installed import is_installed, project_file, user_file
-from supervisor.config.clients.client import Machine
-from supervisor.config.clients.table import CLIENTS
+from supervisor.config.client_table import CLIENTS
+from supervisor.config.clients import Machine
 from tests.supervisor.clients.files import CLAUDE_CODE, CURSOR
-from tests.supervisor.config.clients.test_table import BY_NAME
+from tests.supervisor.config.test_client_table import BY_NAME
 
 
 def machine(home: Path, **environ: str) -> Machine:

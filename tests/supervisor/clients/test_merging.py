@@ -8,8 +8,8 @@ import pytest
 
 from supervisor.clients.merging import ServerSource, plan_moves
 from supervisor.clients.own import is_own, own_entry
-from supervisor.config.clients.table import CLIENTS
-from tests.supervisor.config.clients.test_table import BY_NAME
+from supervisor.config.client_table import CLIENTS
+from tests.supervisor.config.test_client_table import BY_NAME
 
 LISTEN = "127.0.0.1:3001"
 URL = f"http://{LISTEN}/mcp"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.clients.secret_values import mask_entry, secrets_of
-from tests.supervisor.config.syntax.test_jsonc import json_values
+from tests.supervisor.config.test_jsonc import json_values
 
 KEY = "sk-canary0123456789abcdef"
 

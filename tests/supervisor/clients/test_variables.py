@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervisor.clients.entries import translate_references
-from supervisor.config.clients.client import Variables
-from supervisor.config.syntax.expand import expand, has_reference
+from supervisor.config.clients import Variables
+from supervisor.config.expansion import expand, has_reference
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from supervisor import process
 from supervisor.commands.nodes import configuration_of, progress_of
 from supervisor.commands.run import find_published
 from supervisor.config import Configuration
-from supervisor.config.syntax.file import digest_of
+from supervisor.config.file import digest_of
 from supervisor.host.datadir import PUBLISHED, DataDir, previous_of
 from supervisor.servers.reloading.reload import Read
 from tests.supervisor.commands.test_cli import invoke

@@ -12,7 +12,8 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from supervisor.config import ServerConfig, parse
-from supervisor.config.effective import (
+from supervisor.config.expansion import Given, Value
+from supervisor.config.given import (
     Effective,
     effective,
     fault_of,
@@ -22,7 +23,6 @@ from supervisor.config.effective import (
     tiers_of,
     why_not,
 )
-from supervisor.config.syntax.tiers import Given, Value
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1, max_size=20)
 PLAIN = TEXTS.filter(lambda text: not text.startswith("-"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, parse
-from supervisor.config.syntax.environment import VARIABLES, WITHOUT_EFFECT
+from supervisor.config.settings_reader import VARIABLES, WITHOUT_EFFECT
 from supervisor.servers.deployment import deploy
 
 FILE = Path("/etc/mcp/mcp.json")

@@ -8,7 +8,7 @@ import pytest
 
 from actors.errors import ConfigError
 from supervisor.config.load import parse
-from supervisor.config.sections.fleet import FleetSettings
+from supervisor.config.sections import FleetSettings
 
 KEY = "k" * 32
 ENGINE = "redis://127.0.0.1:6379"

@@ -10,9 +10,9 @@ import pytest
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, parse
+from supervisor.config.expansion import Given
 from supervisor.config.given import in_file, place_of, shown_identity
 from supervisor.config.provenance import explain_daemon, explain_server
-from supervisor.config.syntax.tiers import Given
 
 SERVERS = {
     "s": {

@@ -11,9 +11,9 @@ import pytest
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, parse
+from supervisor.config.expansion import DEFAULT
+from supervisor.config.keys import name_fault
 from supervisor.config.provenance import EffectiveValue, explain_daemon
-from supervisor.config.syntax.keys import name_fault
-from supervisor.config.syntax.origins import DEFAULT
 from supervisor.identity.people import Issuer, People, Team, User
 
 FILE = Path("/x/mcp.json")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, Settings, load, parse
-from supervisor.config.syntax.address import split_address
-from supervisor.config.syntax.file import MAX_FILE_BYTES
+from supervisor.config.address import split_address
+from supervisor.config.file import MAX_FILE_BYTES
 
 FILE = Path("/etc/mcp/mcp.json")
 

@@ -11,9 +11,9 @@ from msgspec import Meta, Struct
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration
+from supervisor.config.expansion import DEFAULT
 from supervisor.config.load import parse
 from supervisor.config.provenance import EffectiveValue, explain_daemon
-from supervisor.config.syntax.origins import DEFAULT
 from supervisor.plugins.contract import PluginOptions
 
 SECRET = "hunter2"

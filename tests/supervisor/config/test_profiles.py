@@ -11,7 +11,7 @@ import pytest
 from actors.catalogue.profiles import ViewProfile
 from actors.errors import ConfigError
 from supervisor.config import Configuration, parse
-from supervisor.config.syntax.values import SeveralErrors
+from supervisor.config.values import SeveralErrors
 
 SERVERS = {"github": {"command": "c"}, "my-notes": {"command": "c", "slug": "notes"}}
 

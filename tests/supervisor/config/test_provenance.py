@@ -13,9 +13,9 @@ from msgspec.structs import asdict
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, Settings, parse
+from supervisor.config.expansion import Lookups, Origin, ValueLayer, overlay
 from supervisor.config.provenance import EffectiveValue, explain_daemon, explain_server, withhold
-from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
-from supervisor.config.syntax.values import keys_of
+from supervisor.config.values import keys_of
 
 FILE = Path("/etc/mcp/mcp.json")
 ENVIRON = {"HOME": "/home/me", "KUBECONFIG": "/k", "PAT": "xy", "GITHUB_TOKEN": "correct-horse", "HOST": "mcp.example"}

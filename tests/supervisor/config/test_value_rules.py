@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from supervisor.config import Configuration, ServerConfig, parse
-from supervisor.config.syntax.tiers import Reference, Value
+from supervisor.config.expansion import Reference, Value
 from supervisor.config.value_rules import MAX_ARGUMENTS, MAX_NAMES, MAX_VALUE_CHARS, ValueRule, place_faults
 
 

@@ -12,7 +12,7 @@ import trio
 
 from actors.kit import Latest
 from supervisor.config import Settings
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Courier, Delivered, Delivery, EventBatch, Outcome
 from supervisor.events.event import DaemonEvent
 from supervisor.events.kinds import LimitExceeded, ToolExecuted

@@ -15,7 +15,7 @@ from trio.testing import MockClock
 
 from actors.kit import Latest
 from supervisor.config import Settings
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import (
     FLUSH_S,
     MAX_DOUBLINGS,

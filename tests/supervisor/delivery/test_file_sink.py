@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Delivered, EventBatch
 from supervisor.delivery.sinks import FileSink
 

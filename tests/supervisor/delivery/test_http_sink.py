@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Courier
 from supervisor.delivery.http_sink import HttpSink
 from supervisor.delivery.sinks import LateHttpSink

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Delivered, EventBatch
 from supervisor.delivery.sinks import StoreSink
 from supervisor.events.event import DaemonEvent, encode

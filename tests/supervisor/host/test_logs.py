@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.config.syntax.units import LogFormat
+from supervisor.config.values import LogFormat
 from supervisor.host.logs import MAX_RECORD_CHARS, MAX_TRACE_LINES, Writer, count_lost_records, logging_to_stderr
 
 log = logging.getLogger("test.logs")

@@ -20,7 +20,7 @@ import pytest
 from msgspec.structs import replace
 
 from supervisor import neural
-from supervisor.config.syntax.units import Rerank
+from supervisor.config.values import Rerank
 from supervisor.neural import MINILM, SentenceModel, Source
 from supervisor.neural.model import MAX_PIECES, MAX_QUERY_PIECES
 from supervisor.neural.package import read

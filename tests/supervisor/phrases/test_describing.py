@@ -18,7 +18,7 @@ from actors.kit import Conditions, Latest
 from actors.protocol.wire.json import quoted
 from actors.registry_inbox import PhrasesChanged
 from actors.search.index import Index
-from supervisor.config.sections.describe import DescribeSettings
+from supervisor.config.sections import DescribeSettings
 from supervisor.phrases import sources
 from supervisor.phrases.asking import Message, NoAnswer
 from supervisor.phrases.describing import (

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from actors.transport.stdio.containment import default_containment
-from supervisor.config.sections.describe import DescribeSettings
+from supervisor.config.sections import DescribeSettings
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, NoAnswer
 from supervisor.phrases.endpoint import Endpoint
 from supervisor.phrases.models import model_of

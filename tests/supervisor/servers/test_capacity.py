@@ -21,7 +21,7 @@ from actors.server import ServerMessage
 from actors.transport.stdio.resources.allotment import Allotment, MemoryLook, ProcessFigures
 from actors.transport.stdio.resources.room import RUNNING, SPAWN, UNKNOWN_BYTES, WHAT, Room, Running
 from supervisor.config import ServerConfig, Settings
-from supervisor.config.sections.memory import MemorySettings
+from supervisor.config.sections import MemorySettings
 from supervisor.servers.capacity import MEASURE_S, MEMORY, MEMORY_LOOK_S, Capacity
 from supervisor.servers.instances import Statuses
 from tests.fakes.deployments import deployment

@@ -18,7 +18,7 @@ from actors.principal import Principal
 from actors.server import subscribers
 from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
-from supervisor.config.syntax.units import MIB
+from supervisor.config.values import MIB
 from supervisor.host.loop.workbench import Workbench
 from supervisor.service import tasks
 from supervisor.service.asking import elicitations, rounds

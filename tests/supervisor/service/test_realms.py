@@ -16,7 +16,7 @@ from actors.catalogue.realms import RealmView, narrow
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from supervisor.config import ServerConfig, Settings
-from supervisor.config.effective import RestingServer
+from supervisor.config.given import RestingServer
 from supervisor.identity.people import People, Rights, Team, Viewer
 from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolDefinition
 from supervisor.plugins.hooks import PluginTable

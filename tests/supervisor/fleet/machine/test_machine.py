@@ -20,7 +20,7 @@ import trio
 
 from actors.errors import ConfigError
 from actors.life.policy import RestartPolicy
-from supervisor.config.sections.fleet import FleetSettings
+from supervisor.config.sections import FleetSettings
 from supervisor.fleet.machine import machine as module
 from supervisor.fleet.machine import node_process
 from supervisor.fleet.machine.machine import MachineNodes

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from actors.errors import ConfigError
-from supervisor.config.sections.fleet import FleetSettings
+from supervisor.config.sections import FleetSettings
 from supervisor.fleet.machine.parent import PARENT_GONE, take_setup
 from supervisor.fleet.machine.setup import MAX_SETUP_BYTES, NodeSetup, decode_setup, encode_setup
 

@@ -18,7 +18,7 @@ from actors.launch import launch_name
 from actors.server.operators.journal import Journal
 from actors.transport.redaction import Mask
 from supervisor.config import Settings
-from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.entry import ServerConfig
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals import keeper as module
 from supervisor.servers.journals.files import LogFiles, ReadLimit, Wanted, file_name

@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 from supervisor.config import Configuration, load
-from supervisor.config.entries.edits import Change
+from supervisor.config.edits import Change
 from supervisor.daemon import Daemon
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.front.edge.listening import open_sockets

@@ -23,7 +23,7 @@ from actors.protocol.asking.input_required import Retry
 from actors.server import ServerSettings
 from actors.server.calls.turns import FIRST_WORD_S, QUIET_CALLS
 from supervisor.config import ServerConfig
-from supervisor.config.syntax.units import Ask
+from supervisor.config.values import Ask
 from supervisor.fleet.lives import HeldElsewhere
 from supervisor.plugins.contract import Plugin, PluginOptions, ToolCall
 from supervisor.plugins.questions import TextInput, UserQuestion

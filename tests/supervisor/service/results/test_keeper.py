@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from actors.errors import InvalidArguments
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.config import ServerConfig
-from supervisor.config.syntax.units import MIB
+from supervisor.config.values import MIB
 from supervisor.host.loop.workbench import Workbench
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import WHOLE

@@ -22,8 +22,8 @@ from trio.testing import wait_all_tasks_blocked
 from actors.errors import ConfigError
 from actors.kit import Latest
 from supervisor.config import Settings
-from supervisor.config.sections.fleet import FleetSettings
-from supervisor.config.syntax.file import MAX_FILE_BYTES, digest_of
+from supervisor.config.file import MAX_FILE_BYTES, digest_of
+from supervisor.config.sections import FleetSettings
 from supervisor.fleet.records import NOT_YET
 from supervisor.fleet.status import PublishedConfiguration
 from supervisor.host.datadir import previous_of

@@ -1,1 +1,0 @@
-"""One entry of `mcpServers`: its settings, read and checked."""

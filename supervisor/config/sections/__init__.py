@@ -1,1 +1,0 @@
-"""Objects within `supervisor` that have a form of their own."""

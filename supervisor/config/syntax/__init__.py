@@ -1,1 +1,0 @@
-"""The text of a configuration: JSON with positions, keys, values, units, variables, addresses."""
