@@ -26,9 +26,8 @@ from actors.transport.stdio.containment import default_containment
 from actors.transport.stdio.resources.room import Room
 from supervisor.config import Configuration
 from supervisor.fleet.engine import Engine
-from supervisor.front.http.event_stream import cancel_when_set
-from supervisor.front.opening import open_front
-from supervisor.front.wiring import Front, serve_front
+from supervisor.front.http.streams import cancel_when_set
+from supervisor.front.wiring import Front, open_front, serve_front
 from supervisor.host.datadir import DataDir
 from supervisor.host.loop.pauses import keep_catalogue
 from supervisor.host.systemd import Systemd

@@ -18,8 +18,7 @@ from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE, UPDATED
 from actors.protocol.wire import json, jsonrpc
 from supervisor.bridge.queue import QueuedLine
-from supervisor.front.mcp.envelope import Key, key_of
-from supervisor.front.mcp.messages import Request
+from supervisor.front.messages import Key, Request, key_of
 
 LISTEN: Final = "subscriptions/listen"
 OF_STREAMS: Final = "notifications/events/"

@@ -9,8 +9,7 @@ import msgspec
 
 from actors.errors import SupervisorError
 from actors.protocol.wire import jsonrpc
-from supervisor.front.mcp.envelope import Key
-from supervisor.front.mcp.messages import Request
+from supervisor.front.messages import Key, Request
 
 WAIT_S: Final = 30.0
 """For a request until there is a daemon: official clients give up after 60 s."""

@@ -34,17 +34,19 @@ from supervisor.bridge.memory import (
     version_of,
 )
 from supervisor.bridge.queue import MAX_WAITING, WAIT_S, Queue, QueuedLine, failure
-from supervisor.front.mcp.envelope import Key, batch_elements, key_of
-from supervisor.front.mcp.messages import (
+from supervisor.front.messages import (
     Batch,
     InvalidNotification,
     InvalidRequest,
+    Key,
     Notification,
     Request,
     Response,
+    batch_elements,
+    key_of,
     read,
+    read_cancelled,
 )
-from supervisor.front.mcp.params import read_cancelled
 
 CANCELLED: Final = "notifications/cancelled"
 REPEATABLE: Final = frozenset(

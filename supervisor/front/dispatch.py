@@ -9,13 +9,10 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import Final
 
-from supervisor.front.admission import Admission, Unverified
-from supervisor.front.cors import CrossOrigin, is_preflight, preflight_lines
+from supervisor.front.admission import METADATA, Admission, Unverified
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import HttpRequest, NotAllowed
-from supervisor.front.guard import Guard
-from supervisor.front.proxies import TrustedProxies
-from supervisor.front.resource import METADATA
+from supervisor.front.guard import CrossOrigin, Guard, TrustedProxies, is_preflight, preflight_lines
 from supervisor.identity.requester import EXECUTE, ORIGIN, RequestOrigin
 from supervisor.metrics.families import OTHER
 from supervisor.metrics.meters import Meters
@@ -30,9 +27,9 @@ EVENTS_PATH: Final = "/api/events"
 AtDoor = Callable[[str, HttpRequest], Awaitable[None]]
 """Serves a request at the door of a name."""
 
-SIGN_IN, TOO_LARGE, TOO_MANY = 303, 413, 429
-STATUSES: Final = {status.value: str(status.value) for status in HTTPStatus}
-REASONS: Final = {"host_refused": "host", "origin_refused": "origin"}
+_SIGN_IN, _TOO_LARGE, _TOO_MANY = 303, 413, 429
+_STATUSES: Final = {status.value: str(status.value) for status in HTTPStatus}
+_REASONS: Final = {"host_refused": "host", "origin_refused": "origin"}
 _LATER: Final = ((b"retry-after", b"1"),)
 _ONLY_PROXIES: Final = b'{"error":{"code":421,"message":"only the proxies in \\"trusted_proxies\\" may connect here"}}'
 
@@ -81,7 +78,7 @@ class Dispatch:
         refusal = self._guard.check(request.fields, request.target)
         if refusal is not None and not (refusal.reason == "origin_refused" and request.path.startswith(METADATA)):
             log.debug("refused with %d: %s", refusal.status, refusal.reason)
-            self.meters.on_refusal(REASONS.get(refusal.reason, "malformed"))
+            self.meters.on_refusal(_REASONS.get(refusal.reason, "malformed"))
             await request.refuse(refusal.status, refusal.body())
             return
         request.common = self.cross_origin.lines(request.fields) if b"origin" in request.fields.lines else ()
@@ -102,9 +99,9 @@ class Dispatch:
             await self._admit(request, self._admission)
 
     def _count(self, request: HttpRequest, status: int) -> None:
-        labels = request.method, route_of(request.path), STATUSES.get(status) or str(status)
+        labels = request.method, route_of(request.path), _STATUSES.get(status) or str(status)
         self.meters.http.add(labels, perf_counter() - request.began)
-        if status == TOO_LARGE:
+        if status == _TOO_LARGE:
             self.meters.on_refusal("size")
 
     async def _admit(self, request: HttpRequest, admission: Admission) -> None:
@@ -115,8 +112,8 @@ class Dispatch:
         if isinstance(admitted, Unverified):
             admitted = await admission.ask(admitted, request)
         if isinstance(admitted, NotAllowed):
-            if admitted.status != SIGN_IN:
-                self.meters.on_refusal("rate" if admitted.status == TOO_MANY else "auth")
+            if admitted.status != _SIGN_IN:
+                self.meters.on_refusal("rate" if admitted.status == _TOO_MANY else "auth")
             await request.refuse(admitted.status, admitted.body, admitted.lines)
             return
         request.come_from(admitted)
@@ -124,7 +121,7 @@ class Dispatch:
             request.lacking = partial(admission.insufficient, request)
         if (full := admission.ongoing.refusal(request)) is not None:
             self.meters.on_refusal("rate")
-            await request.refuse(TOO_MANY, failure(b"null", full).body, _LATER)
+            await request.refuse(_TOO_MANY, failure(b"null", full).body, _LATER)
             return
         with admission.ongoing.stay(request):
             await self._serve(request)

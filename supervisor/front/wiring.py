@@ -1,36 +1,40 @@
-"""Puts the front together: guard, MCP over HTTP and WebSocket, the operators' pages, the server under them."""
+"""Puts the front together and opens it: guard, MCP over HTTP and WebSocket, the pages, the server under them.
+
+A front that nobody uses any more may end the daemon: whether anybody does is seen by its connections.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from socket import socket
 from typing import Final
 from urllib.parse import urlsplit
 
+import msgspec
 import trio
 
 from actors.errors import ConfigError
+from actors.principal import LOCAL, Principal
 from supervisor.config import Settings
-from supervisor.config.address import is_loopback
+from supervisor.config.address import base_url, is_loopback
 from supervisor.config.values import OWN_TOKENS
-from supervisor.front.admission import Admission
-from supervisor.front.certificates import Certificates
-from supervisor.front.cors import CrossOrigin
+from supervisor.fleet.lives import DaemonLife
+from supervisor.fleet.status import NO_FLEET
+from supervisor.front.admission import Admission, ProtectedResource
 from supervisor.front.dispatch import EVENTS_PATH, Dispatch
+from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.connection import Handler
-from supervisor.front.edge.leaving import Departures
 from supervisor.front.edge.listening import is_listening
 from supervisor.front.edge.request import BodyLimits, HttpRequest
-from supervisor.front.edge.serve import serve
-from supervisor.front.edge.wire import ConnectionContext, EdgeState
-from supervisor.front.guard import Guard
-from supervisor.front.http.elsewhere import shared_memory
+from supervisor.front.edge.serve import Certificates, serve
+from supervisor.front.edge.wire import ConnectionContext, ConnectionCounters, Departures, EdgeState
+from supervisor.front.guard import CrossOrigin, Guard, TrustedProxies
+from supervisor.front.http.elsewhere import answer_with, shared_memory
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.http.forwarded import answer_with
-from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.sessions import SessionMemory
-from supervisor.front.mcp.listen import StreamLimit
+from supervisor.front.http.sessions import Sealer, SessionMemory
+from supervisor.front.listen import StreamLimit
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import add_welcome, create_app
 from supervisor.front.pages.audit import add_audit_routes, record_orders
@@ -55,18 +59,63 @@ from supervisor.front.pages.trust import add_trust_routes
 from supervisor.front.pages.usage import add_usage_routes
 from supervisor.front.pages.values import add_value_routes
 from supervisor.front.pages.visits import BrowserVisits
-from supervisor.front.proxies import TrustedProxies
-from supervisor.front.resource import ProtectedResource
 from supervisor.front.ui.pages import add_ui_routes
-from supervisor.front.websocket.endpoint import McpWebSocket
-from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
+from supervisor.front.websocket import FAREWELL_S, McpWebSocket, WebSocketSettings
 from supervisor.host import descriptors
-from supervisor.host.datadir import DataDir
+from supervisor.host.datadir import PUBLISHED, DataDir
+from supervisor.host.logs import count_lost_records
+from supervisor.host.loop.turns import loop_turns
 from supervisor.host.loop.workbench import beside
+from supervisor.host.version import VERSION
+from supervisor.house import House
+from supervisor.identity.operator_key import KEY_FILE, OperatorKey
+from supervisor.identity.people import Person, Role, team_of, user_of
 from supervisor.identity.tokens import TokenTable
+from supervisor.metrics.following import follow
+from supervisor.oauth.late import open_verifier
+from supervisor.oauth.shared import SharedLogins
+from supervisor.servers.control import Operation
+from supervisor.servers.fleet.shared import SharedApprovals, SharedSwitches, SharedTokens
+from supervisor.servers.journals.keeper import LogReader
+from supervisor.servers.launches.names import ConfiguredSecrets
+from supervisor.servers.reloading.reload import ServerEdits
+from supervisor.servers.safety import expose
+from supervisor.servers.warm_up import WarmUp
+from supervisor.service.asking.confirmations import Consent, Consents
+from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.calls.meta_calls import Sample
+from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.drain import RequestDrain
-from supervisor.service.port import Doors
+from supervisor.service.events.callbacks import Callbacks
+from supervisor.service.events.journal import Journal
+from supervisor.service.events.own import OwnEvents
+from supervisor.service.events.sources import Viewpoint
+from supervisor.service.events.webhooks import Webhooks
+from supervisor.service.gateway import Gateway, ServiceParts
+from supervisor.service.port import Doors, Service
 from supervisor.store import Store
+from supervisor.values.shared import SharedValues
+
+LOOKS: Final = 8
+"""So often is looked within the time, which is kept to that part."""
+
+
+async def watch_idleness(counters: ConnectionCounters, idle_s: float, tell: Callable[[bool], None]) -> None:
+    """Tell whether no connection has been open for `idle_s`, whenever that becomes otherwise; never, if that is 0.
+
+    Connections are all there is: a client that is gone leaves a session over HTTP behind, a living one opens another.
+    """
+    if not idle_s:
+        return
+    quiet, accepted, told = 0, counters.accepted, False
+    while True:
+        await trio.sleep(idle_s / LOOKS)
+        is_quiet = not counters.open and counters.accepted == accepted
+        quiet, accepted = quiet + 1 if is_quiet else 0, counters.accepted
+        if (is_idle := quiet >= LOOKS) != told:
+            told = is_idle
+            tell(is_idle)
+
 
 ROUTES: Final = {
     "Health and status": add_status_routes,
@@ -89,7 +138,7 @@ ROUTES: Final = {
     "Audit": add_audit_routes,
 }
 """What has pages, by their subjects in the documentation."""
-PAGE_BODY_BYTES = 256 * 1024
+_PAGE_BODY_BYTES = 256 * 1024
 """Of what a person types into a form, files included; no other page has use for a body."""
 
 
@@ -155,7 +204,7 @@ class Front:
         for add in (*ROUTES.values(), add_ui_routes):
             add(view, app)
         record_orders(app, view.audit)
-        pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
+        pages = Pages(app, BodyLimits(_PAGE_BODY_BYTES, settings.body_timeout_s))
         admission = _admission(settings, sockets, view)
         guard, live = _guard(settings, sockets), PageSockets(view)
         handler = Dispatch(guard, admission, http.serve, websocket.serve, pages, live, streams)
@@ -173,14 +222,14 @@ class Front:
                 closing=view.closing,
             )
             peers.answer_with(answer_with(serve_for_node, handler.receive_visit, context))
-            visits = BrowserVisits(peers, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s), view.closing)
+            visits = BrowserVisits(peers, BodyLimits(_PAGE_BODY_BYTES, settings.body_timeout_s), view.closing)
             visits.name_node(app)
             handler.pass_on = visits.pass_on
         handler.meters = view.meters
         view.meters.count_sessions = lambda: len(http.sessions)
         if settings.trusted_proxies:
             handler.proxies = TrustedProxies(settings.trusted_proxies)
-            handler.only_proxies = needs_proxy(settings)
+            handler.only_proxies = _needs_proxy(settings)
 
         async def learn_late() -> None:
             await store.ready.wait()
@@ -245,7 +294,7 @@ async def serve_front(
     ended.set()
 
 
-def needs_proxy(settings: Settings) -> bool:
+def _needs_proxy(settings: Settings) -> bool:
     """Say whether a proxy has to encrypt what comes from other machines."""
     host, _ = settings.address
     return not (is_loopback(host) or settings.tls_certificate or settings.insecure_http)
@@ -284,3 +333,188 @@ def _guard(settings: Settings, sockets: list[socket]) -> Guard:
         return Guard(host, ports, (*settings.allowed_hosts, *([public] if public else [])), settings.allowed_origins)
     except ValueError as error:
         raise ConfigError(str(error), key="supervisor.allowed_hosts") from None
+
+
+async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) -> Front:
+    """Return the front, which is still to be served; what it needs runs in `core`."""
+    deployment, registry, servers, store = house.deployment, house.registry, house.servers, house.store
+    settings = deployment.value.settings
+    host, _ = settings.address
+    pages = settings.public_url.rstrip("/") or base_url(host, sockets[0].getsockname()[1])
+    elicitations = Elicitations(registry.feed, house.clock, pages, house.trail)
+    consents = Consents(house.clock, store)
+    if store.ready.is_set():
+        consents.take(msgspec.convert(await store.load_consents(), list[Consent]))
+    shown = await core.start(expose, registry.catalogue, deployment, house.conditions)
+    sample: Sample | None = None
+    if house.describing is not None and settings.describe.sampling:
+        from supervisor.service.asking.sampling import Sampling  # with rules that no other daemon needs
+
+        sampling = Sampling(house.describing, settings.describe.timeout_s, house.closing)
+        sample = sampling.describe
+        core.start_soon(sampling.run)
+    parts = ServiceParts(
+        house.router.address,
+        shown,
+        registry.statuses,
+        deployment,
+        used=house.usage.add,
+        audit=house.trail,
+        subscribers=servers.subscribers,
+        key=house.data.key("request-state"),
+        life=_life_of(house),
+        elicitations=elicitations,
+        launches=house.launches.names,
+        consents=consents,
+        plugins=house.plugins,
+        meters=house.meters,
+        used_by=house.usage.of,
+        journal=Journal(house.clock, store, _life_of(house)),
+        sources=[OwnEvents(house.events, deployment, house.launches)],
+        sample=sample,
+    )
+    starts = servers.shared.starts.spawning
+    warm_up = WarmUp(
+        house.router.address,
+        house.launches.names.of,
+        lambda: starts.has_room and not house.conditions.now(),
+        lambda launch: servers.statuses.of(launch, registry.statuses.value),
+        deployment,
+        house.clock,
+        house.meters,
+    )
+    parts.searches.ahead = warm_up.consider
+    house.usage.ledger.takers.append(warm_up.take)
+    core.start_soon(warm_up.run)
+    house.usage.arguments.wanted = lambda: deployment.value.settings.calls_keep_arguments
+    house.usage.arguments.hide_for = ConfiguredSecrets(deployment, house.launches.names).hide_for
+
+    async def view_of(principal: Principal, role: Role) -> Viewpoint | None:
+        """Return what somebody sees now who is not here, in a role at most; None for who could not come in any more."""
+        user, team = user_of(principal), team_of(principal)
+        by_tokens, now = deployment.value.settings.auth == "tokens", house.clock()
+        if by_tokens and not tokens.has(user, team, now, role):
+            role = "member"
+        person = deployment.value.person(user, role=role, team=team)
+        if person is None or (by_tokens and not tokens.has(user, team, now)):
+            return None
+        return Viewpoint(principal, await doors.seen_by(person), person.role)
+
+    parts.webhooks = webhooks = None if house.fleet is not None else _make_webhooks(house, parts, view_of)
+    gateway = Gateway(parts, VERSION)
+    core.start_soon(gateway.run)
+    core.start_soon(gateway.parts.parking.run, house.closing)
+    core.start_soon(gateway.parts.topics.run, house.closing)
+    counters = ConnectionCounters()
+    tokens = TokenTable(store, house.trail.note_token)
+    if house.fleet is not None:
+        shared = SharedTokens(store, house.fleet.records)
+        tokens = TokenTable(shared, house.trail.note_token)
+        shared.attach(tokens)
+    if store.ready.is_set():
+        tokens.take(await store.load_tokens())
+    doors = DoorTable(gateway, VERSION, house.launches.prepare)
+
+    async def service_for(person: Person) -> Service:
+        return (await doors.find_for(person, "")).service
+
+    control = Operation(deployment, servers, house.router.address, registry, store, house.launches.call_up_all)
+    if house.fleet is not None:
+        records = house.fleet.records
+        core.start_soon(SharedSwitches(records, control, house.known.off).run)
+        core.start_soon(SharedApprovals(records, house.known.approvals).run)
+        core.start_soon(SharedValues(records, house.values).run)
+        core.start_soon(SharedLogins(records, house.accounts, house.fleet.life).run)
+        if settings.fleet.configuration == "published":
+            core.start_soon(house.fleet.configuration.run, house.reload, house.data.root / PUBLISHED)
+    view = View(
+        seen_by=doors.seen_by,
+        service_for=service_for,
+        tokens=tokens,
+        values=house.values,
+        trail=house.trail,
+        bearer=await open_verifier(deployment, house.clock, core),
+        version=VERSION,
+        started=house.started,
+        clock=house.clock,
+        catalogue=registry.catalogue,
+        statuses=registry.statuses,
+        live=servers.statuses,
+        feed=registry.feed,
+        changes=registry.changes.of,
+        events=house.events,
+        kept_events=store.load_events,
+        closing=house.closing,
+        deployment=deployment,
+        store=store.status,
+        definitions=store.load_definitions,
+        approvals=house.known.approvals,
+        degraded=house.conditions.now,
+        part_restarts=house.parts.restarts,
+        usage=house.usage.table,
+        counters=lambda: counters,
+        log_records_lost=count_lost_records,
+        totals=house.usage.totals,
+        history=house.usage.history,
+        arguments=house.usage.arguments_of,
+        configurator=house.reload,
+        editor=ServerEdits(house.reload, deployment),
+        key=house.data.key("page"),
+        token_file=str(house.data.root / KEY_FILE),
+        operator=OperatorKey(house.data.key("page"), house.data.boot, time.monotonic),
+        control=control,
+        logs=LogReader(servers.journals, house.keeper),
+        accounts=house.accounts.now,
+        launches=house.launches,
+        fleet=house.fleet or NO_FLEET,
+        publisher=None if house.fleet is None else house.fleet.configuration,
+        elicitations=elicitations,
+        consents=consents,
+        plugins=house.plugins.statuses,
+        describing=(lambda: None) if house.describing is None else house.describing.status,
+        meters=house.meters,
+        tracer=house.tracer,
+        turns=loop_turns(),
+        room=house.room,
+        figures=house.figures,
+    )
+    core.start_soon(doors.run)
+    if webhooks is not None:
+        house.parts.start("webhooks", partial(webhooks.run, house.closing))
+    house.parts.start("lag of the loop", view.lag.run)
+    house.parts.start("metrics", partial(follow, registry.feed, house.meters))
+    house.parts.start("end when idle", partial(watch_idleness, counters, settings.idle_exit_s, house.tell_idle))
+    state = EdgeState(counters, Budget(_buffered_bytes(settings)), house.conditions)
+    return await Front.open(settings, sockets, doors, view, house.data, store, state)
+
+
+def _make_webhooks(
+    house: House, parts: ServiceParts, view_of: Callable[[Principal, Role], Awaitable[Viewpoint | None]]
+) -> Webhooks:
+    callbacks = Callbacks(lambda: house.deployment.value.settings.webhook_origins, house.clock)
+    whole = Viewpoint(LOCAL, parts.visible)
+    return Webhooks(
+        parts.topics,
+        callbacks,
+        house.store,
+        house.data.key("webhooks"),
+        view_of,
+        whole,
+        house.deployment,
+        house.clock,
+        house.trail,
+    )
+
+
+def _life_of(house: House) -> DaemonLife | None:
+    """Return what names say of the process that gives them; nothing outside of a fleet."""
+    peers = house.fleet
+    if peers is None:
+        return None
+    older = tuple(house.data.older_keys("request-state"))
+    return DaemonLife(house.data.life, lambda life: peers.find(life.hex()) is not None, older)
+
+
+def _buffered_bytes(settings: Settings) -> int:
+    """Return the limit of the budget of requests; the largest one has room in it, when it is alone."""
+    return max(settings.max_buffered_bytes, settings.max_body_bytes, settings.websocket_max_message_bytes)

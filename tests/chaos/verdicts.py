@@ -10,7 +10,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from supervisor.front.ongoing import ANSWER_S
+from supervisor.front.admission import ANSWER_S
 from tests.chaos.history import Disturbance, History, Request, Sample, Start
 
 EXCUSED = frozenset({"gone", "left"})

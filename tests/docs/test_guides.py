@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.config import ServerConfig, Settings, load
-from supervisor.front.proxies import FORWARDED
+from supervisor.front.guard import FORWARDED
 from tests.sources import nodes
 
 ROOT = Path(__file__).parents[2]

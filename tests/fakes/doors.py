@@ -12,12 +12,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from supervisor.front.edge.budget import Budget
-from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.websocket import WebSocket
+from supervisor.front.edge.wire import Leaving
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.http.session_ids import Sealer
-from supervisor.front.websocket.endpoint import McpSocket
-from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.front.http.sessions import Sealer
+from supervisor.front.websocket import McpSocket, WebSocketSettings
 from supervisor.service.asking.exchange import Exchange as ServiceExchange
 from supervisor.service.drain import RequestDrain
 from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy

@@ -14,13 +14,12 @@ from trio.testing import wait_all_tasks_blocked
 
 from supervisor.config import Settings
 from supervisor.front.admission import Admission
-from supervisor.front.certificates import Certificates
 from supervisor.front.dispatch import AtDoor, Dispatch
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.listening import open_sockets
 from supervisor.front.edge.request import BodyLimits, HttpRequest
-from supervisor.front.edge.serve import serve
+from supervisor.front.edge.serve import Certificates, serve
 from supervisor.front.edge.websocket import Handshake
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.guard import Guard

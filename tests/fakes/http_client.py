@@ -17,10 +17,9 @@ import trio
 from actors.principal import LOCAL, Principal
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.fields import fields_of
-from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.parser import IncomingRequest
 from supervisor.front.edge.request import ClientGone, HttpRequest
-from supervisor.front.edge.wire import Wire
+from supervisor.front.edge.wire import Leaving, Wire
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.service.doors.addresses import door_of
 from tests.fakes.front_server import running

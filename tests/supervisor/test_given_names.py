@@ -12,8 +12,7 @@ import pytest
 from actors.catalogue.diff import Revisions
 from actors.principal import LOCAL
 from supervisor.config import Settings
-from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.sessions import SessionMemory, Sessions
+from supervisor.front.http.sessions import Sealer, SessionMemory, Sessions
 from supervisor.identity.people import Person
 from supervisor.identity.requester import Requester, Tickets
 from supervisor.identity.tokens import new_token

@@ -17,7 +17,7 @@ from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits
 from actors.transport.stdio.command import Launch, ProcessLimits
 from supervisor.config import ServerConfig, Settings
-from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
+from supervisor.front.websocket import FAREWELL_S, WebSocketSettings
 from supervisor.metatools.discovery import DiscoverySettings
 from tests.sources import nodes
 

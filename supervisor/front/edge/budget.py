@@ -20,7 +20,7 @@ from actors.errors import MailboxFull
 FREE_BYTES = 64 * 1024
 """What each request may hold without being counted."""
 
-DEFAULT_BYTES = 128 * 1024 * 1024
+_DEFAULT_BYTES = 128 * 1024 * 1024
 RETRY_S = 1.0
 
 
@@ -32,7 +32,7 @@ def no_room() -> MailboxFull:
 class Budget:
     """The bytes of all requests that are being read or worked on."""
 
-    def __init__(self, limit_bytes: int = DEFAULT_BYTES) -> None:
+    def __init__(self, limit_bytes: int = _DEFAULT_BYTES) -> None:
         self._limit = limit_bytes
         self._arriving: dict[Share, None] = {}  # in the order in which they began to count
         self.used = 0

@@ -30,31 +30,29 @@ import trio
 
 from actors.kit import is_want, reason_of
 from actors.kit.fairness.share import Who
-from supervisor.front.edge.fairness import Turns
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.parser import HttpProtocolError, IncomingRequest, RequestParser
 from supervisor.front.edge.request import ClientGone, HttpRequest
-from supervisor.front.edge.timeouts import Timeouts
-from supervisor.front.edge.wire import ConnectionContext
+from supervisor.front.edge.wire import ConnectionContext, Timeouts, Turns
 
 log = logging.getLogger(__name__)
 
-READ_BYTES: Final = 64 * 1024
+_READ_BYTES: Final = 64 * 1024
 
-CHUNK_BYTES: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 """So much must leave within one send deadline: 6.4 KiB/s at the default of 10 s."""
 
-AT_ONCE_BYTES: Final = 256 * 1024
+_AT_ONCE_BYTES: Final = 256 * 1024
 """As much is handed to the kernel in one turn, which copies it."""
 
-LINGER_S: Final = 1.0
+_LINGER_S: Final = 1.0
 """How long a client may go on sending after our last byte, so that it can read that: bytes nobody reads reset it."""
 
 Handler = Callable[[HttpRequest], Awaitable[None]]
 """Answers a request. What it raises is a bug, but for want of resources, a client that left and a malformed body."""
 
 
-def address_of(socket: trio.socket.SocketType) -> str:
+def _address_of(socket: trio.socket.SocketType) -> str:
     """Return the address of a peer, empty where it is gone already."""
     with suppress(OSError, IndexError, TypeError):
         return str(socket.getpeername()[0])
@@ -69,7 +67,7 @@ class ClientConnection:
     ) -> None:
         """`heads` are those that wait for the head of a request. Raises `OSError` for want."""
         self.socket = stream.socket
-        self.address = address_of(stream.socket)
+        self.address = _address_of(stream.socket)
         self.context = context
         self.who: Who = self.address, None
         self.leaving = context.departures.watch(stream.socket.fileno())
@@ -120,7 +118,7 @@ class ClientConnection:
                 self._heads.discard(self)
             return incoming
         except HttpProtocolError as error:
-            await self._refuse(HttpRequest(self, NO_REQUEST), error)
+            await self._refuse(HttpRequest(self, _NO_REQUEST), error)
             return None
 
     async def _served(self, request: HttpRequest) -> bool:
@@ -177,7 +175,7 @@ class ClientConnection:
             try:
                 await trio.lowlevel.wait_readable(self.socket)
                 await self.context.turnstile.enter(self.who)
-                return os.read(self.socket.fileno(), READ_BYTES)
+                return os.read(self.socket.fileno(), _READ_BYTES)
             except BlockingIOError:
                 continue
             except (trio.ClosedResourceError, OSError):
@@ -213,7 +211,7 @@ class ClientConnection:
 
     async def _send_all(self, data: memoryview) -> None:
         while data and not self._over:
-            rest = max(0, len(data) - CHUNK_BYTES)
+            rest = max(0, len(data) - _CHUNK_BYTES)
             # Shielded, as half a frame would garble what follows; the deadline is what bounds it.
             with trio.move_on_after(self.context.settings.send_timeout_s, shield=True) as scope:
                 try:
@@ -229,7 +227,7 @@ class ClientConnection:
         """Send what the kernel takes at once of some bytes, when it takes any; return how many. A checkpoint."""
         await trio.lowlevel.wait_writable(self.socket)
         with suppress(BlockingIOError):
-            return os.write(self.socket.fileno(), data[:AT_ONCE_BYTES])
+            return os.write(self.socket.fileno(), data[:_AT_ONCE_BYTES])
         return 0
 
     async def _yield(self) -> None:
@@ -242,7 +240,7 @@ class ClientConnection:
             return
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
-        with trio.move_on_after(LINGER_S):
+        with trio.move_on_after(_LINGER_S):
             while await self.read():
                 pass
 
@@ -278,7 +276,7 @@ class EncryptedConnection(ClientConnection):
     async def read(self) -> bytes:
         if self.socket.fileno() >= 0:
             with suppress(*_GONE):
-                data = bytes(await self._tls.receive_some(READ_BYTES))
+                data = bytes(await self._tls.receive_some(_READ_BYTES))
                 await self.context.turnstile.enter(self.who)
                 return data
         return b""
@@ -289,16 +287,16 @@ class EncryptedConnection(ClientConnection):
             await self._yield()
 
     async def _send_some(self, data: memoryview) -> int:
-        await self._tls.send_all(data := data[:CHUNK_BYTES])
+        await self._tls.send_all(data := data[:_CHUNK_BYTES])
         return len(data)
 
     async def _linger(self) -> None:
         """Say that no more comes, which is signed, too, and let the client read what was sent."""
         if not self._over:
-            with trio.move_on_after(LINGER_S), suppress(*_GONE):
+            with trio.move_on_after(_LINGER_S), suppress(*_GONE):
                 await self._tls.unwrap()
 
 
 _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
-NO_REQUEST: Final = IncomingRequest("", b"", "1.1", [], Fields({}), keep_alive=False, complete=True)
+_NO_REQUEST: Final = IncomingRequest("", b"", "1.1", [], Fields({}), keep_alive=False, complete=True)
 """In the place of what could not be read."""

@@ -69,7 +69,7 @@ async def _handle(serve: Serve, stream: trio.SocketStream) -> None:
 
 
 BACKLOG: Final = 1024
-PORT_TRIES: Final = 5
+_PORT_TRIES: Final = 5
 
 
 def open_sockets(listen: str, tcp_user_timeout_s: float, *, reserved: bool = False) -> list[socket.socket]:
@@ -81,7 +81,7 @@ def open_sockets(listen: str, tcp_user_timeout_s: float, *, reserved: bool = Fal
     what to do. May look up a name, so it is called before the loop runs anything else.
     """
     host, port = split_address(listen)
-    for attempt in range(PORT_TRIES):
+    for attempt in range(_PORT_TRIES):
         with suppress(_PortRace):
             return _open_all(listen, _addresses(listen, host), port, tcp_user_timeout_s, reserved=reserved)
         log.debug("port of attempt %d was taken in one family", attempt)

@@ -36,7 +36,7 @@ MAX_HEAD_BYTES: Final = 16 * 1024
 MAX_HEADERS: Final = 128
 """Header lines of one request; more are answered with 431."""
 
-SLICE_BYTES: Final = 8 * 1024
+_SLICE_BYTES: Final = 8 * 1024
 """What is looked at in one go where the end of a line is looked for."""
 
 _VERSIONS: Final = {b"HTTP/1.1": "1.1", b"HTTP/1.0": "1.0"}
@@ -148,8 +148,8 @@ class RequestParser:
             self._at = min(len(self._inbox), start + self._body_left)
             self._body_left -= self._at - start
         else:
-            end = self._inbox.find(b"\r\n", start, start + SLICE_BYTES)
-            self._at = end + 2 if end >= 0 else min(len(self._inbox), start + SLICE_BYTES)
+            end = self._inbox.find(b"\r\n", start, start + _SLICE_BYTES)
+            self._at = end + 2 if end >= 0 else min(len(self._inbox), start + _SLICE_BYTES)
         had = len(now.parts)
         self._feed(self._inbox[start : self._at])
         # Sizes with their extensions, and trailers, are kept until they end; a client need not end them.

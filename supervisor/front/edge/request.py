@@ -35,8 +35,8 @@ from supervisor.identity.requester import ANYBODY, THE_OPERATOR, Requester
 Lines = Sequence[tuple[bytes, bytes]]
 """Header lines of an answer: names in lower case, and values."""
 
-LEAST_PARTS: Final = 1024
-BYTES_PER_PART: Final = 256
+_LEAST_PARTS: Final = 1024
+_BYTES_PER_PART: Final = 256
 
 _JSON: Final = b"content-type: application/json\r\n"
 _HARDENING: Final = b"x-content-type-options: nosniff\r\nx-frame-options: DENY\r\nreferrer-policy: no-referrer\r\n"
@@ -70,7 +70,7 @@ class BodyLimits(msgspec.Struct, frozen=True):
     @property
     def max_parts(self) -> int:
         """The parts it may arrive in: whatever cuts it smaller than that means to."""
-        return LEAST_PARTS + self.max_bytes // BYTES_PER_PART
+        return _LEAST_PARTS + self.max_bytes // _BYTES_PER_PART
 
     def too_large(self) -> CallTooLarge:
         return CallTooLarge(f"the body is longer than {self.max_bytes} bytes")
@@ -150,7 +150,7 @@ class HttpRequest:
 
     @property
     def sender(self) -> str:
-        """Where it comes from behind proxies that are believed; see `supervisor/front/proxies.py`."""
+        """Where it comes from behind proxies that are believed; see `supervisor/front/guard.py`."""
         return self.address if self.forwarded_for is None else self.forwarded_for
 
     @property

@@ -1,33 +1,86 @@
-"""The server of all connections: how many there are, and how they end.
+"""The server of all connections: how many there are, by which certificate they are encrypted, and how they end.
 
 Rules of this file:
 - A connection costs one task. Over the limit of connections, and where descriptors are short, a client is told so.
 - Shutting down takes at most `grace_s`: then the sockets are closed under whoever still uses them.
 - Streams and WebSockets end by themselves when `closing` is set; `serve` only stops waiting for them.
+- The certificate is read at the start, and again when its files change. A file that cannot be used later changes
+  nothing: connections go on with what was read before, and the log says why.
 """
 
 from __future__ import annotations
 
+import logging
 import socket
+import ssl
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import trio
 
+from actors.errors import ConfigError
 from supervisor.config import Settings
-from supervisor.front.certificates import Certificates
+from supervisor.config.file import Stamp, stamp
 from supervisor.front.edge.connection import ClientConnection, EncryptedConnection, Handler
-from supervisor.front.edge.leaving import Departures
 from supervisor.front.edge.listening import BACKLOG, Serve, accept_for_ever, is_listening, url_of
-from supervisor.front.edge.timeouts import Timeouts
-from supervisor.front.edge.wire import ConnectionContext, EdgeState
+from supervisor.front.edge.wire import ConnectionContext, Departures, EdgeState, Timeouts
 from supervisor.host import descriptors
 
-MAX_REFUSING: Final = 64
+log = logging.getLogger(__name__)
+
+_LOOK_EVERY_S: Final = 2.0
+"""Whoever renews a certificate writes its files in place, on any volume: not all of these tell of a change."""
+
+
+class Certificates:
+    """`context` is that of connections from now on; `run` keeps it up with the files."""
+
+    def __init__(self, certificate: str, key: str = "") -> None:
+        """Read the files, which blocks. Raises `ConfigError`."""
+        self._files = (Path(certificate), Path(key or certificate))
+        self._stamps = self._look()
+        self.context = self._read()
+
+    async def run(self) -> None:
+        while True:
+            await trio.sleep(_LOOK_EVERY_S)
+            stamps = await trio.to_thread.run_sync(self._look)
+            if stamps != self._stamps:
+                self._stamps = stamps
+                await self._renew()
+
+    async def _renew(self) -> None:
+        try:
+            self.context = await trio.to_thread.run_sync(self._read)
+            log.info("the certificate has been read again")
+        except ConfigError as error:
+            log.error("the certificate has changed and cannot be used: %s; the one before it stays", error.message)
+
+    def _look(self) -> tuple[Stamp, ...]:
+        return tuple(map(stamp, self._files))
+
+    def _read(self) -> ssl.SSLContext:
+        certificate, key = self._files
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        try:
+            # Without a word for the key it would be asked for on the terminal.
+            context.load_cert_chain(certificate, key, password=partial(str, ""))
+        except (OSError, ValueError) as error:  # ssl.SSLError is the former
+            reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "it cannot be read"
+            hint = "give PEM files of a certificate and its key, without a password, that this user can read"
+            raise ConfigError(f"the certificate cannot be used: {reason}", key="tls_certificate", hint=hint) from None
+        return context
+
+
+_MAX_REFUSING: Final = 64
 """Connections over the limit that are told so at the same time; more are closed without a word."""
 
-REFUSE_S: Final = 1.0
+_REFUSE_S: Final = 1.0
 
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\ncontent-length: 21\r\n"
@@ -72,11 +125,11 @@ class _Server:
 
     async def _refuse(self, stream: trio.SocketStream) -> None:
         self._context.counters.refused += 1
-        if self._refusing >= MAX_REFUSING or not descriptors.spare():
+        if self._refusing >= _MAX_REFUSING or not descriptors.spare():
             return
         self._refusing += 1
         try:
-            with trio.move_on_after(REFUSE_S), suppress(trio.BrokenResourceError):
+            with trio.move_on_after(_REFUSE_S), suppress(trio.BrokenResourceError):
                 await stream.send_all(_BUSY)
                 await stream.send_eof()
                 # Closing with unread bytes would reset the connection and take the answer with it.

@@ -37,24 +37,22 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from actors.errors import MailboxFull
 from supervisor.front.edge.budget import FREE_BYTES, Budget, Share
-from supervisor.front.edge.fairness import Allowance, Turns
 from supervisor.front.edge.fields import MOST_BYTES
-from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.parser import HttpProtocolError
 from supervisor.front.edge.request import HttpRequest
-from supervisor.front.edge.wire import Wire
+from supervisor.front.edge.wire import Allowance, Leaving, Turns, Wire
 from supervisor.host.loop.wakes import Bell
 
-LIGHT_BYTES: Final = 128
+_LIGHT_BYTES: Final = 128
 """A fragment in the middle of a message that carries less than this counts like a control frame."""
 
-FRAGMENT_CHARS: Final = 1024 * 1024
+_FRAGMENT_CHARS: Final = 1024 * 1024
 """Longer texts are sent in fragments of so many characters."""
 
-PROTOCOL_ERROR: Final = 1002
-POLICY: Final = 1008
-TOO_BIG: Final = 1009
-TRY_LATER: Final = 1013
+_PROTOCOL_ERROR: Final = 1002
+_POLICY: Final = 1008
+_TOO_BIG: Final = 1009
+_TRY_LATER: Final = 1013
 """RFC 6455 7.4.1, and the registry of WebSocket close codes at IANA."""
 
 
@@ -117,7 +115,7 @@ class WebSocket:
         try:
             return await self._next()
         except RemoteProtocolError as error:
-            await self.close(PROTOCOL_ERROR, str(error)[:100])
+            await self.close(_PROTOCOL_ERROR, str(error)[:100])
             return None
         finally:
             self._drop()  # what is left of a message has no end any more
@@ -153,9 +151,9 @@ class WebSocket:
         finally:
             self._reads_since = math.inf
         if incoming.share.taken_away:
-            await self.close(TRY_LATER, "the daemon is busy; retry shortly")
+            await self.close(_TRY_LATER, "the daemon is busy; retry shortly")
         else:
-            await self.close(POLICY, f"a message did not arrive within {self._settings.body_timeout_s:g} s")
+            await self.close(_POLICY, f"a message did not arrive within {self._settings.body_timeout_s:g} s")
         return None
 
     async def _act(self, event: Event) -> str | bytes | None:
@@ -166,14 +164,14 @@ class WebSocket:
             await self._closed_by_peer(event)
         elif isinstance(event, Ping | Pong):
             if not self._allowed.spend(trio.current_time()):
-                await self.close(POLICY, "too many control frames")
+                await self.close(_POLICY, "too many control frames")
             elif isinstance(event, Ping):
                 await self._send(event.response())
         return None
 
     async def _collect(self, part: Message[Any]) -> str | bytes | None:
         if self._is_light(part) and not self._allowed.spend(trio.current_time()):
-            await self.close(POLICY, "too many tiny fragments")
+            await self.close(_POLICY, "too many tiny fragments")
             return None
         incoming = self._incoming
         if incoming is None and part.message_finished and len(part.data) * 4 <= self._small_bytes:
@@ -185,10 +183,10 @@ class WebSocket:
         try:
             incoming.extend(part.data)
         except MailboxFull:
-            await self.close(TRY_LATER, "the daemon is busy; retry shortly")
+            await self.close(_TRY_LATER, "the daemon is busy; retry shortly")
             return None
         if incoming.size > self._settings.websocket_max_message_bytes:
-            await self.close(TOO_BIG)
+            await self.close(_TOO_BIG)
         elif part.message_finished:
             self._drop()
             message: str | bytes = incoming.data
@@ -200,7 +198,7 @@ class WebSocket:
         self._frame_bytes += len(part.data)
         if not part.frame_finished:
             return False
-        light = self._is_continued and not part.message_finished and self._frame_bytes < LIGHT_BYTES
+        light = self._is_continued and not part.message_finished and self._frame_bytes < _LIGHT_BYTES
         self._frame_bytes = 0
         self._is_continued = not part.message_finished
         return light
@@ -208,10 +206,10 @@ class WebSocket:
     async def send(self, text: str) -> None:
         """Send a message, a long one in fragments, between which others have their turn."""
         start = 0
-        while len(text) - start > FRAGMENT_CHARS and not self._closed:
-            await self._send(TextMessage(data=text[start : start + FRAGMENT_CHARS], message_finished=False))
+        while len(text) - start > _FRAGMENT_CHARS and not self._closed:
+            await self._send(TextMessage(data=text[start : start + _FRAGMENT_CHARS], message_finished=False))
             await trio.lowlevel.checkpoint()
-            start += FRAGMENT_CHARS
+            start += _FRAGMENT_CHARS
         await self._send(TextMessage(data=text[start:] if start else text))
 
     async def pings(self) -> None:
@@ -226,7 +224,7 @@ class WebSocket:
             if trio.current_time() < by:
                 continue
             if self._reads_since < pinged_at:  # nothing was read since then
-                await self.close(POLICY, f"no answer to a ping within {ping_s:g} s")
+                await self.close(_POLICY, f"no answer to a ping within {ping_s:g} s")
                 self.leaving.set()
                 return
             pinged_at = trio.current_time()

@@ -22,29 +22,35 @@ from actors.kit.decoding import decode_in_thread
 from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.config import Settings
+from supervisor.front.calls import calls_a_tool
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.request import BodyLimits, HttpRequest, Lines, TooLate
-from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.elsewhere import RequestNodes
-from supervisor.front.http.heads.head import Head, scan
-from supervisor.front.http.heads.ladder import disagreement, is_modern, refusal
-from supervisor.front.http.heads.refusal import HttpRefusal, refusal_for_error, refusal_of, refusal_of_message
+from supervisor.front.http.heads import (
+    Head,
+    HttpRefusal,
+    disagreement,
+    is_modern,
+    refusal,
+    refusal_for_error,
+    refusal_of,
+    refusal_of_message,
+    scan,
+)
 from supervisor.front.http.legacy import LegacyFront
 from supervisor.front.http.modern import ModernFront
-from supervisor.front.http.redelivery import Redelivery
-from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
-from supervisor.front.mcp.calls import calls_a_tool
-from supervisor.front.mcp.listen import StreamLimit
-from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, Request, read
+from supervisor.front.http.sessions import SWEEP_S, Sealer, SessionMemory, Sessions
+from supervisor.front.http.streams import KeepAlive, Redelivery
+from supervisor.front.listen import StreamLimit
+from supervisor.front.messages import NULL, Invalid, Message, ModernRequest, Notification, Request, read
 from supervisor.service.doors.addresses import chosen_by
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door, Doors, Service
 
-ALLOW: Final[Lines] = ((b"allow", b"GET, POST, DELETE"),)
-PAGES: Final = b"/ui"
+_ALLOW: Final[Lines] = ((b"allow", b"GET, POST, DELETE"),)
+_PAGES: Final = b"/ui"
 """Where a browser is sent that asks for an address of MCP."""
-ALLOW_POST: Final[Lines] = ((b"allow", b"POST"),)
+_ALLOW_POST: Final[Lines] = ((b"allow", b"POST"),)
 
 
 class _Fronts(NamedTuple):
@@ -114,15 +120,15 @@ class McpHttp:
                     request.come_as(client)
                 await self._serve(fronts, message, head, request)
             elif method not in {"GET", "DELETE"}:
-                raise refusal_of(405, "use POST, GET or DELETE", lines=ALLOW)
+                raise refusal_of(405, "use POST, GET or DELETE", lines=_ALLOW)
             elif request.has_body:
                 raise refusal_of(400, f"a {method} has no body here")
             elif method == "GET" and head.session is None and b"text/html" in request.fields.lines.get(b"accept", b""):
-                await request.answer(303, lines=((b"location", PAGES),))  # a person with a browser
+                await request.answer(303, lines=((b"location", _PAGES),))  # a person with a browser
             elif head.session is None:
                 stream = "a stream needs a session, and a client of HTTP+SSE `mcpvisor stdio`"
                 missing = stream if method == "GET" else "there is no session to end"
-                raise refusal_of(405, missing, lines=ALLOW_POST)
+                raise refusal_of(405, missing, lines=_ALLOW_POST)
             elif await self._is_elsewhere(fronts, head.session, request):
                 pass
             elif method == "DELETE":

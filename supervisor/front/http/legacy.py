@@ -6,11 +6,14 @@ Rules of this file:
 - A client that closes its connection has cancelled nothing (MCP 2025-11-25, basic/transports): the request runs to its
   end. Only `notifications/cancelled` of the same session cancels, only its requests, and the id's type counts.
 - But a stream of events ends with its connection (SEP-3415, "Cancellation"): its client goes on from a cursor.
+- A GET has the notifications of its session, one stream at a time, or the rest of an answer's stream ("Resumability and
+  Redelivery").
 - A request costs no task and no nursery.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from typing import Final
@@ -24,34 +27,139 @@ from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import jsonrpc
 from supervisor.config import Settings
-from supervisor.front.edge.leaving import Leaving
+from supervisor.front.calls import STREAMS
 from supervisor.front.edge.request import ClientGone, HttpRequest, Lines
-from supervisor.front.http.answer_stream import KeepAlive
+from supervisor.front.edge.wire import Leaving
 from supervisor.front.http.elsewhere import RequestNodes
-from supervisor.front.http.event_stream import EventStream
-from supervisor.front.http.heads.head import SESSION, Accepts, Head
-from supervisor.front.http.heads.ladder import legacy_version
-from supervisor.front.http.heads.refusal import refusal_of, refusal_of_message
-from supervisor.front.http.redelivery import Redelivery
-from supervisor.front.http.session_streams import SessionStreams
+from supervisor.front.http.heads import SESSION, Accepts, Head, legacy_version, refusal_of, refusal_of_message
 from supervisor.front.http.sessions import HttpSession, Sessions
-from supervisor.front.mcp.calls import STREAMS
-from supervisor.front.mcp.envelope import Key
-from supervisor.front.mcp.messages import (
+from supervisor.front.http.streams import PACE_S, EventStream, KeepAlive, Redelivery, Track, notify
+from supervisor.front.listen import ChangePace, Watch, told_of
+from supervisor.front.messages import (
     NO_BATCHES,
     NULL,
     Batch,
     Invalid,
+    Key,
     LegacyMessage,
     Notification,
     Request,
     Response,
+    read_cancelled,
+    read_initialize,
+    read_level,
 )
-from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
 from supervisor.service.asking.exchange import Exchange, SessionState, Voice
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Answer, failure
+
+_FIRST_PRIMED: Final = "2025-11-25"
+"""Clients of earlier revisions may take an event without a message for a broken one."""
+_NOT_KEPT: Final = "what was said after this event is not kept here any more; make the request anew"
+
+
+class SessionStreams:
+    """The streams of the sessions at one door."""
+
+    def __init__(self, drain: RequestDrain, sessions: Sessions, settings: Settings, redelivery: Redelivery) -> None:
+        self._drain = drain
+        self._sessions = sessions
+        self._settings = settings
+        self._redelivery = redelivery
+
+    def track(self, session: HttpSession, request: bytes) -> Track:
+        primed = session.client.version >= _FIRST_PRIMED
+        return self._redelivery.begin(session.digest, request, primed=primed)
+
+    async def serve(self, session: HttpSession, event: bytes | None, request: HttpRequest) -> None:
+        """Serve a GET; `event` is the last one that the client has of an answer's stream. A checkpoint."""
+        if event is None:
+            request.end_with_credential(None)
+            await self._follow(session, EventStream(request), request.leaving)
+        elif (told := self._redelivery.find(session.digest, event)) is not None:
+            go_on, pause_s = partial(self._sessions.touch, session), self._settings.sse_keepalive_s
+            await _go_on_with(*told, EventStream(request), request.leaving, go_on=go_on, keepalive_s=pause_s)
+        else:
+            raise refusal_of(400, _NOT_KEPT)
+
+    async def _follow(self, session: HttpSession, stream: EventStream, leaving: Leaving) -> None:
+        """Tell a client what changes until it is gone or its session over; an older stream of it ends."""
+        if session.stream is not None:
+            session.stream.cancel()
+        # Set before anything waits, so that of two streams opened at once one ends the other.
+        session.stream = scope = trio.CancelScope()
+        try:
+            await stream.open()
+            with scope:
+                await self._notify(session, stream, leaving)
+        finally:
+            if session.stream is scope:
+                session.stream = None
+        await stream.close()
+
+    async def _notify(self, session: HttpSession, stream: EventStream, leaving: Leaving) -> None:
+        settings = self._settings
+        pace = ChangePace(settings.list_changed_min_interval_s, doubt_s=settings.tcp_user_timeout_s)
+        watch = Watch(
+            self._drain.service,
+            session.client.principal,
+            told=session.told,
+            updates=session.updates,
+            pace=pace,
+        )
+
+        def go_on() -> bool:
+            session.told = watch.delivery()
+            return self._sessions.touch(session)
+
+        await notify(
+            stream,
+            watch,
+            leaving,
+            message=told_of,
+            go_on=go_on,
+            closing=self._drain.closing,
+            keepalive_s=settings.sse_keepalive_s,
+        )
+
+
+async def _go_on_with(
+    track: Track,
+    place: int,
+    stream: EventStream,
+    leaving: Leaving,
+    *,
+    go_on: Callable[[], bool],
+    keepalive_s: float,
+) -> None:
+    """Send what was said after the event of this number, and what is said from now on, up to the answer. A checkpoint.
+
+    It ends early when the client is gone, when somebody else resumes the stream, or when `go_on` says so.
+    """
+    with trio.CancelScope() as scope:
+        track.take(scope)
+        await stream.open()
+        with leaving.ends(scope):
+            await _speak(track, place, stream, go_on, keepalive_s)
+    await stream.close()
+
+
+async def _speak(track: Track, place: int, stream: EventStream, go_on: Callable[[], bool], keepalive_s: float) -> None:
+    while go_on():
+        said = track.after(place)
+        if said:
+            await stream.events([message for _, message in said], [track.id(number) for number, _ in said])
+            place = said[-1][0]
+            await trio.sleep(PACE_S)
+        elif track.over:
+            return
+        else:
+            with trio.move_on_after(keepalive_s) as quiet:
+                await track.more()
+            if quiet.cancelled_caught:
+                await stream.comment()
+
 
 _HERE: Final = frozenset({"ping", "subscriptions/listen", "initialize", "logging/setLevel"})
 

@@ -14,22 +14,19 @@ import trio
 
 from actors.errors import SupervisorError
 from supervisor.config import Settings
+from supervisor.front.calls import STREAMS
 from supervisor.front.edge.request import ClientGone, HttpRequest
-from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.elsewhere import RequestNodes
-from supervisor.front.http.event_stream import EventStream, cancel_when_set
-from supervisor.front.http.heads.head import Accepts
-from supervisor.front.http.heads.refusal import refusal_of
-from supervisor.front.http.streams import notify
-from supervisor.front.mcp.calls import STREAMS
-from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
-from supervisor.front.mcp.messages import ModernRequest
+from supervisor.front.http.heads import Accepts, refusal_of
+from supervisor.front.http.streams import EventStream, KeepAlive, cancel_when_set, notify
+from supervisor.front.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
+from supervisor.front.messages import ModernRequest
 from supervisor.service.asking.exchange import Exchange, SessionState
 from supervisor.service.client import Updates
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Answer, failure
 
-LISTEN: Final = "subscriptions/listen"
+_LISTEN: Final = "subscriptions/listen"
 
 
 class ModernFront:
@@ -53,7 +50,7 @@ class ModernFront:
         self._limit = limit
 
     async def serve(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
-        if message.method == LISTEN:
+        if message.method == _LISTEN:
             await self._listen(message, accepts, request)
         else:
             await self._perform(message, accepts, request)
@@ -86,7 +83,7 @@ class ModernFront:
 
     async def _listen(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
         if not accepts.stream:
-            raise refusal_of(406, f"{LISTEN} needs Accept: text/event-stream", message.id)
+            raise refusal_of(406, f"{_LISTEN} needs Accept: text/event-stream", message.id)
         try:
             subscription = read_subscription(message.id, message.params)
             with self._limit.place(request.principal):
@@ -102,7 +99,7 @@ class ModernFront:
         exchange = Exchange(
             message.client(request.principal),
             message.id,
-            LISTEN,
+            _LISTEN,
             message.params,
             session=SessionState(updates=updates),
         )

@@ -22,8 +22,8 @@ from supervisor.events.event import DaemonEvent, EventReader, encode, one_line, 
 from supervisor.front.dispatch import EVENTS_PATH
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import WebSocket
-from supervisor.front.http.event_stream import EventStream, cancel_when_set
-from supervisor.front.http.forwarded import ForwardedRequest
+from supervisor.front.http.elsewhere import ForwardedRequest
+from supervisor.front.http.streams import EventStream, cancel_when_set
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE, error_body
 from supervisor.front.pages.event_frames import LINES, EventFrame, SendFrames, send_lines

@@ -16,8 +16,8 @@ import msgspec
 
 from actors.errors import InvalidArguments, SupervisorError
 from actors.protocol.wire.json import fault
+from supervisor.front.guard import is_from_here
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.proxies import is_from_here
 
 S = TypeVar("S", bound=msgspec.Struct)
 

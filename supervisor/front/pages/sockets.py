@@ -18,17 +18,17 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Latest
 from actors.server.operators.journal import QUIET_S, Journal, KeptLine, LogLine
-from supervisor.front.credentials import TICKET
+from supervisor.front.admission import TICKET
 from supervisor.front.dispatch import EVENTS_PATH
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
-from supervisor.front.http.event_stream import cancel_when_set
+from supervisor.front.http.streams import cancel_when_set
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_body
 from supervisor.front.pages.logs import MAX_LINES, Grep, Since, find_log, find_logs, member_of
 from supervisor.front.pages.requests import S, decode
 from supervisor.front.pages.rights import admits
-from supervisor.front.websocket.endpoint import choose_subprotocol
+from supervisor.front.websocket import choose_subprotocol
 from supervisor.identity.people import Person
 from supervisor.servers.journals.files import Wanted
 

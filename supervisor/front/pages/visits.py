@@ -24,12 +24,11 @@ from supervisor.fleet.links.peers import Peers
 from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.lives import life_in
 from supervisor.fleet.records import Node
-from supervisor.front.admission import STATIC, is_page
-from supervisor.front.credentials import read_cookie
+from supervisor.front.admission import STATIC, is_page, read_cookie
 from supervisor.front.edge.parser import HttpProtocolError
 from supervisor.front.edge.request import BodyLimits, HttpRequest, TooLate
-from supervisor.front.http.event_stream import cancel_when_set
-from supervisor.front.http.forwarded import VisitHead
+from supervisor.front.http.elsewhere import VisitHead
+from supervisor.front.http.streams import cancel_when_set
 from supervisor.metatools.texts import clean
 from supervisor.oauth.port import CALLBACK, query_in
 

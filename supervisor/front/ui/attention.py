@@ -33,7 +33,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 def notices(status: Mapping[str, Any], unapproved: Sequence[Row] = ()) -> list[Notice]:
     """Return what needs somebody, of what `/api/status` says, and `/api/trust` of tools; what is worst comes first."""
-    of_servers = (of_server(row, unapproved) for row in status["servers"])
+    of_servers = (_of_server(row, unapproved) for row in status["servers"])
     needs = [*_of_daemon(status), *(each for each in of_servers if each is not None)]
     return sorted(needs, key=lambda each: ("failed", "wanting").index(each.kind))
 
@@ -50,7 +50,7 @@ def sentence(status: Mapping[str, Any], needs: Sequence[Notice]) -> str:
     return f"{usable}, but the daemon needs you." if needs else f"{usable}."
 
 
-def of_server(row: Row, unapproved: Sequence[Row] = ()) -> Notice | None:
+def _of_server(row: Row, unapproved: Sequence[Row] = ()) -> Notice | None:
     """Return what a server needs; None if that is nothing."""
     need = _need_of(row, unapproved)
     return None if need is None else replace(need, users=tuple(row.get("users") or ()))

@@ -1,12 +1,20 @@
-"""What all pages of the dashboard share: their frame, what they ask, who may do what, and the token of their forms."""
+"""What all pages of the dashboard share: templates, headers, their frame, who may do what, and the token of their
+forms.
+
+What a server wrote is text here: everything is escaped, nothing of it is markup, an address or a style. A page loads
+its own style and scripts alone, has none in its text, and a script cannot make markup of a text either (Trusted Types).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
+from functools import cache, wraps
+from importlib.resources import files
 from typing import Any, Final
 
+import jinja2
 import msgspec
 from quart import Response, abort, request
 from quart_trio import QuartTrio
@@ -17,11 +25,100 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_body, page_of
 from supervisor.front.pages.bodies import read_fields
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.ui.rendering import html
+from supervisor.front.ui import plots, words
+from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import Role
 from supervisor.identity.requester import ANYBODY
+from supervisor.metatools.texts import clean
+from supervisor.usage.records import UNKNOWN
 
-PLACES: Final[tuple[tuple[str, str, Role], ...]] = (
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "Cache-Control": "no-store",
+    # With `no-referrer` a browser says `Origin: null` of a form, even to the page's own origin.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+ASSETS: Final = {
+    "icon.svg": "image/svg+xml",
+    "ui.css": "text/css; charset=utf-8",
+    "ui.js": "text/javascript; charset=utf-8",
+}
+_YEAR_S: Final = 365 * 86_400
+_ROOT: Final = files(__package__)
+_TEMPLATES: Final = {
+    each.name.removesuffix(".html"): each.read_text(encoding="utf-8")
+    for each in _ROOT.joinpath("templates").iterdir()
+    if each.name.endswith(".html")
+}
+_BODIES: Final = {name: _ROOT.joinpath("static", name).read_bytes() for name in ASSETS}
+"""Read at the start: later there may be no descriptor for it."""
+_MARK: Final = hashlib.sha256(b"".join(_BODIES.values())).hexdigest()[:16]
+"""In the addresses of style and scripts: another text has another one, so that they can be kept for ever."""
+
+
+async def _html(template: str, code: int = 200, **values: Any) -> Response:
+    """Return a page. `values` are what the template needs; a name that it does not get is a bug. A checkpoint."""
+    body = await beside(lambda: _environment().get_template(template).render(**values))
+    return Response(body, status=code, content_type="text/html; charset=utf-8", headers=_HEADERS)
+
+
+def lead_to(path: str) -> Response:
+    """Return an answer that leads a browser elsewhere. Without a text, Quart would want asyncio to send it."""
+    return Response("", status=303, headers={**_HEADERS, "Location": path})
+
+
+def asset(name: str) -> Response:
+    headers = {"Cache-Control": f"public, max-age={_YEAR_S}, immutable", "Cross-Origin-Resource-Policy": "same-origin"}
+    return Response(_BODIES[name], content_type=ASSETS[name], headers=headers)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        autoescape=True, loader=jinja2.DictLoader(_TEMPLATES), undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    made.filters |= {
+        "clean": clean,
+        "clock": words.clock,
+        "command": words.command_line,
+        "display_name": words.display_name,
+        "glyph": words.glyph_of,
+        "json_text": words.json_text,
+        "kind": words.kind_of,
+        "moment": words.moment,
+        "ms": words.milliseconds,
+        "names": words.names,
+        "number": words.number,
+        "percent": words.percent,
+        "setting": words.setting,
+        "size": words.size,
+        "span": words.span,
+        "state": words.state_of,
+        "text": words.text,
+    }
+    made.globals |= {
+        "bars_of": plots.bars,
+        "height": plots.HEIGHT,
+        "life_height": plots.LIFELINE_HEIGHT,
+        "life_labels": plots.LABELS,
+        "lines_of": plots.lines,
+        "mark": _MARK,
+        "not_known": UNKNOWN,
+        "share": words.share,
+        "ticks": plots.TICKS,
+        "width": plots.WIDTH,
+    }
+    return made
+
+
+_PLACES: Final[tuple[tuple[str, str, Role], ...]] = (
     ("/ui", "Overview", "member"),
     ("/ui/servers", "Servers", "auditor"),
     ("/ui/tools", "Tools", "auditor"),
@@ -41,7 +138,7 @@ ORDERS: Final = {
     "disable": "Disable",
     "login": "Log in",
 }
-MAX_TYPED: Final = 256 * 1024
+_MAX_TYPED: Final = 256 * 1024
 """Of one field of a form."""
 
 Pairs = Mapping[str, str]
@@ -68,7 +165,7 @@ class Frame:
             "names": ORDERS,
             "now": view.clock(),
             "orders": self.may_order,
-            "places": [(path, name) for path, name, role in PLACES if person.may(role) and not stranger],
+            "places": [(path, name) for path, name, role in _PLACES if person.may(role) and not stranger],
             "questions": 0 if stranger else len(view.elicitations.of(view.principal)),
             "title": title,
             "token": self.token,
@@ -76,7 +173,7 @@ class Frame:
             "user": person.user,
             "version": view.version,
         }
-        return await html(template, code, **{**common, **values})
+        return await _html(template, code, **{**common, **values})
 
     async def carry_out(self, act: Callable[[], Awaitable[Any]], back: str) -> Response:
         """Do what was ordered, and say what became of it: as JSON to the script, else as a page with a way `back`."""
@@ -111,7 +208,7 @@ class Frame:
         """Return what was filled in; 400 for a form that is none of ours."""
         form = await read_fields(self.view.bench)
         self.check_token(form.get("token", ""))
-        return {name: value[:MAX_TYPED] for name, value in form.items()}
+        return {name: value[:_MAX_TYPED] for name, value in form.items()}
 
     def check_token(self, given: str = "", *_: str) -> None:
         """Answer 400 to a form without the token of this page."""

@@ -18,25 +18,24 @@ from quart_trio import QuartTrio
 from actors.errors import TooManyAttempts
 from supervisor.config.keys import name_fault
 from supervisor.front.admission import is_page
+from supervisor.front.guard import FORWARDED
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
 from supervisor.front.pages.audit import describe
 from supervisor.front.pages.bodies import read_fields
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.trust import Approval, approve_tools
-from supervisor.front.proxies import FORWARDED
-from supervisor.front.ui.frame import ORDERS, Frame
-from supervisor.front.ui.rendering import lead_to
+from supervisor.front.ui.frame import ORDERS, Frame, lead_to
 from supervisor.identity.people import Given, Tier
 from supervisor.identity.requester import LIFE_S, ORIGIN, Requester
 from supervisor.values.checks import ValuePlace
 
-SIGN_IN: Final = "/ui/sign-in"
-SITE: Final = "sec-fetch-site"
-OF_THE_USER: Final = ("none", "same-origin")
+_SIGN_IN: Final = "/ui/sign-in"
+_SITE: Final = "sec-fetch-site"
+_OF_THE_USER: Final = ("none", "same-origin")
 """What a browser says there of what its user did, or a page of ours (W3C Fetch Metadata 2.2)."""
-USED: Final = "This link was used, or is older than half a minute: get another one."
-MAX_SIGN_IN_FIELDS: Final = 8
+_USED: Final = "This link was used, or is older than half a minute: get another one."
+_MAX_SIGN_IN_FIELDS: Final = 8
 
 
 def add_orders(view: View, app: QuartTrio) -> None:
@@ -45,8 +44,8 @@ def add_orders(view: View, app: QuartTrio) -> None:
     app.add_url_rule("/ui/servers/<server>/<order>", "ui_order", pages.with_errors(pages.order), methods=["POST"])
     app.add_url_rule("/ui/changes", "ui_approve", pages.with_errors(pages.approve), methods=["POST"])
     app.add_url_rule("/ui/values", "ui_value", pages.with_errors(pages.give_value), methods=["POST"])
-    app.add_url_rule(SIGN_IN, "ui_sign_in", pages.with_errors(pages.sign_in))
-    app.add_url_rule(SIGN_IN, "ui_take_token", pages.with_errors(pages.take_token), methods=["POST"])
+    app.add_url_rule(_SIGN_IN, "ui_sign_in", pages.with_errors(pages.sign_in))
+    app.add_url_rule(_SIGN_IN, "ui_take_token", pages.with_errors(pages.take_token), methods=["POST"])
     app.add_url_rule("/ui/sign-out", "ui_sign_out", pages.with_errors(pages.sign_out), methods=["POST"])
 
 
@@ -112,12 +111,12 @@ class OrderForms(Frame):
         ticket, now = request.args.get("ticket", ""), trio.current_time()
         if not ticket:
             return await self._door("", request.args.get("next", ""), 200)
-        if request.headers.get(SITE) in OF_THE_USER:
+        if request.headers.get(_SITE) in _OF_THE_USER:
             holder = self.view.tickets.take(ticket, now, "sign-in")
-            return await self._door(USED, "", 400) if holder is None else self._enter(holder, "")
+            return await self._door(_USED, "", 400) if holder is None else self._enter(holder, "")
         holder = self.view.tickets.find(ticket, now, "sign-in")
         if holder is None:
-            return await self._door(USED, "", 400)
+            return await self._door(_USED, "", 400)
         who = holder.person.user or "the operator of this daemon"
         return await self.page("sign_in_as", "Sign in", who=who, ticket=ticket)
 
@@ -125,12 +124,12 @@ class OrderForms(Frame):
         """Take a token, or a ticket, and let whoever has it in."""
         if self.view.sign_ins.check is None:
             return lead_to("/ui")
-        if request.headers.get(SITE, "same-origin") not in OF_THE_USER:
+        if request.headers.get(_SITE, "same-origin") not in _OF_THE_USER:
             abort(403, "nobody is signed in by the page of another site")
-        form = await read_fields(self.view.bench, MAX_SIGN_IN_FIELDS)
+        form = await read_fields(self.view.bench, _MAX_SIGN_IN_FIELDS)
         if ticket := form.get("ticket", ""):
             holder = self.view.tickets.take(ticket, trio.current_time(), "sign-in")
-            return await self._door(USED, "", 400) if holder is None else self._enter(holder, "")
+            return await self._door(_USED, "", 400) if holder is None else self._enter(holder, "")
         following, origin = form.get("next", ""), ORIGIN.get()
         address = "" if origin is None else origin.address
         if not (secret := form.get("secret", "").strip()):
@@ -149,7 +148,7 @@ class OrderForms(Frame):
         await self.form()
         ins = self.view.sign_ins
         ins.close(request.cookies.get(ins.cookie, ""))
-        answer = lead_to(SIGN_IN)
+        answer = lead_to(_SIGN_IN)
         answer.delete_cookie(ins.cookie, path="/", httponly=True, samesite="Strict")
         return answer
 

@@ -1,10 +1,12 @@
 """The pages of the dashboard (`/ui`): each shows what pages under `/api` say of the same, and to the same person.
 
-A page is whole without a script. The script takes new parts of the same page now and then, and puts them in place.
+A page is whole without a script. The script takes new parts of the same page now and then, and puts them in place. Of
+the launches of a server, and of values that are missing, each sees what they may.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -14,6 +16,7 @@ from quart import Response, abort, request
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments, SupervisorError, UnknownServer
+from actors.installation import DISABLED, PER_USER, shown
 from actors.launch import is_own, server_of
 from supervisor.config.keys import nearest_names
 from supervisor.config.values import PROVIDER_TOKENS
@@ -21,31 +24,100 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.bodies import Unreadable, read_form
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui import attention, trying
-from supervisor.front.ui.frame import Frame, Pairs
-from supervisor.front.ui.holders import (
-    launch_of_requester,
-    orders_of,
-    own_values,
-    rows_of_launches,
-    tell_lacking,
-    tools_of,
-)
-from supervisor.front.ui.lifeline import lifeline
+from supervisor.front.ui.frame import ASSETS, Frame, Pairs, asset, lead_to
 from supervisor.front.ui.orders import add_orders
 from supervisor.front.ui.people import MAX_NAMES, add_people
+from supervisor.front.ui.plots import lifeline
 from supervisor.front.ui.questions import add_question_pages
-from supervisor.front.ui.rendering import ASSETS, asset, lead_to
 from supervisor.front.ui.words import defined_by, display_name, kind_of, life_of, told_of
+from supervisor.host.loop.workbench import beside
 from supervisor.identity.requester import EXECUTE
+from supervisor.servers.deployment import Deployment
 from supervisor.usage.records import OUTCOMES
 from supervisor.usage.summaries import WINDOWS
+from supervisor.values.holders import MAX_USERS, ValueHolders, known_users, value_holders
 
-PER_PAGE: Final = 50
-NEWEST: Final = 10
-MAX_EVENTS: Final = 200
-SHOWN_EVENTS: Final = 20
+_OFFERED: Final = {
+    DISABLED: ("enable",),
+    PER_USER: ("disable",),
+    "awaiting_user_config": ("disable",),
+    "ready": ("restart", "sleep", "refresh", "disable"),
+    "dormant": ("wake", "refresh", "disable"),
+    "stopped": ("wake", "disable"),
+}
+"""Which orders make sense, by how a server is and by what its process does; for any other: restart and disable."""
+Row = dict[str, Any]
+
+
+def _orders_of(row: Row) -> list[str]:
+    """Return the orders that make sense: what waits for values cannot be woken, and one launch not be switched off."""
+    if row.get("left_out"):  # until its entry is mended
+        return []
+    known = _OFFERED.get(shown(row)) or _OFFERED.get(row["state"], ("restart", "disable"))
+    return [name for name in known if not (is_own(row["server"]) and name in ("enable", "disable"))]
+
+
+def _launch_of_requester(server: str) -> str:
+    """Return the launch of a server that is started for whoever asks and not for all; "" if there is none."""
+    return next((each.name for each in REQUESTER.get().person.rights.launches if each.server == server), "")
+
+
+async def _tell_lacking(frame: Frame, rows: list[Row]) -> None:
+    """Add to servers that run for each person by their values who has yet to give one, for an admin to see.
+
+    `lacking` has that in words, `holders` the `ValueHolders` of each value that is missing. `left_out` says of those
+    whose entry has faults that they cannot be ordered anything.
+    """
+    faulty = {each.server for each in frame.view.deployment.value.problems}
+    for row in rows:
+        row["left_out"] = row["server"] in faulty
+    waiting = [row for row in rows if row.get("awaits")]
+    if waiting and frame.may_order:
+        deployment = frame.view.deployment.value
+        await beside(lambda: _add_lacking(deployment, waiting))
+
+
+def _add_lacking(deployment: Deployment, waiting: list[Row]) -> None:
+    by_server: defaultdict[str, list[ValueHolders]] = defaultdict(list)
+    for each in value_holders(deployment, known_users(deployment)[:MAX_USERS]):
+        if each.missing:
+            by_server[each.server].append(each)
+    for row in waiting:
+        row["holders"] = by_server[row["server"]]
+        row["lacking"] = [f"{each.name} of {who.words}" for each in row["holders"] for who in each.missing]
+
+
+async def _rows_of_launches(frame: Frame, row: Row) -> list[Row]:
+    """Return the rows of launches of a server, by the names of whoever has them; one that sleeps may have none."""
+    if not row.get("launches"):
+        return []
+    rows = (await frame.ask("status"))["servers"]
+    of_it = [each for each in rows if each.get("users") and server_of(each["server"]) == row["server"]]
+    return sorted(of_it, key=lambda each: each["users"])
+
+
+async def _own_values(frame: Frame, row: Row) -> list[Row]:
+    """Return the values of a server that whoever asks has yet to give; to an admin `holders` says all of them."""
+    if not row.get("awaits") or frame.may_approve or not REQUESTER.get().person.user:
+        return []
+    values = (await frame.ask("values"))["values"]
+    return [each for each in values if each["missing"] and (each["server"], each["tier"]) == (row["server"], "user")]
+
+
+async def _tools_of(frame: Frame, server: str) -> Any:
+    """Return what `/api/tools` has of a server, or of a launch that whoever asks has; no tools of another's."""
+    name = server_of(server)
+    if is_own(server) and server != _launch_of_requester(name):
+        return {"tools": []}
+    return await frame.ask("tools", {"servers": name, "limit": "500", "include_unavailable": "true"})
+
+
+_PER_PAGE: Final = 50
+_NEWEST: Final = 10
+_MAX_EVENTS: Final = 200
+_SHOWN_EVENTS: Final = 20
 """Without unfolding the rest."""
-MAX_FINDINGS: Final = 10
+_MAX_FINDINGS: Final = 10
 """Of one event."""
 _STATE: Final = "server_state"
 _ABSENT: Final[dict[str, Any]] = {
@@ -92,7 +164,7 @@ class Dashboard(Frame):
             "window": window,
             "usage": await self.ask("usage"),
             "timeline": await self.ask("usage_timeline", {"window": window}),
-            "calls": await self.ask("calls", {"limit": str(NEWEST)}),
+            "calls": await self.ask("calls", {"limit": str(_NEWEST)}),
         }
         if not person.may("auditor"):
             own, values = await self.ask("me"), await self.ask("values")
@@ -101,7 +173,7 @@ class Dashboard(Frame):
             return await self.page("mine", "Overview", json="/api/me", **told)
         status, by_server = await self.ask("status"), await self._by_server()
         values = (await self.ask("values"))["values"] if person.user else []
-        await tell_lacking(self, status["servers"])
+        await _tell_lacking(self, status["servers"])
         needs = attention.notices(status, (await self.ask("trust"))["tools"])
         sentence = attention.sentence(status, needs)
         told |= {"status": status, "by_server": by_server, "notices": needs, "sentence": sentence, "urgent": len(needs)}
@@ -111,7 +183,7 @@ class Dashboard(Frame):
     async def servers(self) -> Response:
         """Show all servers as a table."""
         status, by_server = await self.ask("status"), await self._by_server()
-        await tell_lacking(self, status["servers"])
+        await _tell_lacking(self, status["servers"])
         return await self.page("servers", "Servers", status=status, by_server=by_server, json="/api/status")
 
     async def server(self, server: str) -> Response:
@@ -120,8 +192,8 @@ class Dashboard(Frame):
             row, window = {**_ABSENT, **await self.ask("server", server=server)}, _window()
         except UnknownServer as error:
             return await self._offer_servers(server, error, "/ui/servers/{}")
-        tools = await tools_of(self, server)
-        await tell_lacking(self, [row])
+        tools = await _tools_of(self, server)
+        await _tell_lacking(self, [row])
         users: list[str] | None = row.get("users")
         # Calls are counted by server and user, not by launch.
         only = {"server": server_of(server), **({"user": users[0]} if users and len(users) == 1 else {})}
@@ -134,20 +206,20 @@ class Dashboard(Frame):
             row=row,
             of=server_of(server),
             is_launch=is_own(server),
-            launches=await rows_of_launches(self, row),
+            launches=await _rows_of_launches(self, row),
             max_names=MAX_NAMES,
-            values=await own_values(self, row),
+            values=await _own_values(self, row),
             gives_values=self.may_approve,
-            offered=orders_of(row),
+            offered=_orders_of(row),
             window=window,
             usage=await self.ask("usage", only),
             timeline=timeline,
             life=lifeline(self.view.changes(server), begin, end, timeline["to"]),
             events=self._events_of(server, tools["tools"]),
-            shown_events=SHOWN_EVENTS,
-            calls=await self.ask("calls", {**only, "limit": str(NEWEST)}),
+            shown_events=_SHOWN_EVENTS,
+            calls=await self.ask("calls", {**only, "limit": str(_NEWEST)}),
             tools=tools,
-            has_launch=bool(launch_of_requester(server_of(server))),
+            has_launch=bool(_launch_of_requester(server_of(server))),
             log=await self.ask("server_logs", {"lines": "200"}, server=server),
             configured=await self.ask("configuration", {"server": server_of(server)}),
             json=f"/api/servers/{server}",
@@ -157,7 +229,7 @@ class Dashboard(Frame):
         """Show all tools by criteria, and beside them what a model finds for a sentence."""
         asked = {name: request.args.get(name, "")[:500] for name in ("query", "servers", "safety", "sort")}
         offset = max(0, request.args.get("offset", 0, type=int))
-        criteria = {"limit": str(PER_PAGE), "offset": str(offset), "include_unavailable": "true"}
+        criteria = {"limit": str(_PER_PAGE), "offset": str(offset), "include_unavailable": "true"}
         criteria |= {name: asked[name] for name in ("servers", "safety") if asked[name]}
         if asked["sort"]:
             criteria |= {"sort_by": asked["sort"], "descending": "true"}
@@ -174,8 +246,8 @@ class Dashboard(Frame):
             asked=asked,
             tools=listed,
             model=model,
-            before=_other_page(offset - PER_PAGE) if offset > 0 else None,
-            after=_other_page(offset + PER_PAGE) if offset + PER_PAGE < listed["total"] else None,
+            before=_other_page(offset - _PER_PAGE) if offset > 0 else None,
+            after=_other_page(offset + _PER_PAGE) if offset + _PER_PAGE < listed["total"] else None,
             json="/api/tools",
         )
 
@@ -189,7 +261,7 @@ class Dashboard(Frame):
         if len(within) == 1:
             return lead_to(address.format(quote(within[0], safe="")))
         names = within or nearest_names(server_of(asked), known)
-        links = [(name, address.format(quote(name, safe=""))) for name in names[:PER_PAGE]]
+        links = [(name, address.format(quote(name, safe=""))) for name in names[:_PER_PAGE]]
         more, code = len(names) - len(links), 200 if links else 404
         return await self.page("likely", "Which server?", what=error.message, links=links, more=more, code=code)
 
@@ -253,7 +325,7 @@ class Dashboard(Frame):
         asked = {name: request.args.get(name, "")[:200] for name in names}
         wanted = {name: value for name, value in asked.items() if value}
         before = {"before": request.args["before"]} if request.args.get("before", "").isdecimal() else {}
-        told = await self.ask("calls", {**wanted, **before, "limit": str(PER_PAGE)})
+        told = await self.ask("calls", {**wanted, **before, "limit": str(_PER_PAGE)})
         following = told["next"]
         return await self.page(
             "calls",
@@ -320,10 +392,10 @@ class Dashboard(Frame):
         of_rows = ((row["name"], row["metadata"]["findings"]) for row in tools if alarms.get(row["name"]))
         found = {name: [each for each in every if each["code"] in alarms[name]] for name, every in of_rows}
         shown: list[dict[str, Any]] = []
-        for each in told[::-1][:MAX_EVENTS]:
+        for each in told[::-1][:_MAX_EVENTS]:
             named = [name for name in defined_by(each["data"]) if name in found] if found else []
             findings = [f"{name}: {one['message']}" for name in named for one in found.pop(name)]
-            shown.append({**each, "why": told_of(each["data"]), "findings": findings[:MAX_FINDINGS]})
+            shown.append({**each, "why": told_of(each["data"]), "findings": findings[:_MAX_FINDINGS]})
         return shown
 
 

@@ -26,9 +26,9 @@ MAX_DAYS: Final = 3660
 """Ten years, as the API has it."""
 MAX_NAMES: Final = 20
 """Of those who have given a value, or have yet to."""
-MAX_TOKENS: Final = 200
+_MAX_TOKENS: Final = 200
 """So many of the newest are shown."""
-RECORDS: Final = 50
+_RECORDS: Final = 50
 _DAY_S: Final = 86_400.0
 
 
@@ -63,9 +63,9 @@ class PeoplePages(Frame):
             roles=ROLES,
             max_days=MAX_DAYS,
             makes_tokens=self._makes_tokens,
-            tokens=[token_row(each) for each in tokens[-MAX_TOKENS:]],
-            unshown=max(0, len(tokens) - MAX_TOKENS),
-            records=(await self.ask("audit", {"limit": str(RECORDS)}))["records"],
+            tokens=[token_row(each) for each in tokens[-_MAX_TOKENS:]],
+            unshown=max(0, len(tokens) - _MAX_TOKENS),
+            records=(await self.ask("audit", {"limit": str(_RECORDS)}))["records"],
             json="/api/audit",
         )
 

@@ -27,7 +27,7 @@ from supervisor.front.ui.frame import Frame
 from supervisor.metatools.answers.confirmation_form import LASTING, REMEMBER, RUN
 from supervisor.service.asking.elicitations import PAGES, Action, Elicitation
 
-MAX_DESCRIPTION_CHARS: Final = 4000
+_MAX_DESCRIPTION_CHARS: Final = 4000
 
 
 class WaitingQuestion(msgspec.Struct, frozen=True):
@@ -115,7 +115,7 @@ class QuestionForms(Frame):
         tool = entry.by_own_name.get(asked.tool) if entry is not None else None
         if tool is None:
             return None
-        described = trying.make_visible((tool.description or "")[:MAX_DESCRIPTION_CHARS])
+        described = trying.make_visible((tool.description or "")[:_MAX_DESCRIPTION_CHARS])
         return AskedTool(tool_path(asked.server, tool.name), judge(tool).safety, described)
 
     def _find(self, question: str) -> Elicitation | None:

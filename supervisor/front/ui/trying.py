@@ -33,11 +33,11 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.port import answer as answer_of
 
-CLIENT: Final = "dashboard"
+_CLIENT: Final = "dashboard"
 MAX_FIELDS: Final = 100
-MAX_SHOWN_CHARS: Final = 200_000
-MAX_BLOCKS: Final = 50
-MAX_CARRIED_BYTES: Final = 160_000
+_MAX_SHOWN_CHARS: Final = 200_000
+_MAX_BLOCKS: Final = 50
+_MAX_CARRIED_BYTES: Final = 160_000
 """Of a call and what is asked about it, which the form for the answer brings back."""
 _CAPABILITIES: Final = msgspec.Raw(b'{"elicitation":{"form":{},"url":{}}}')
 """What can be asked on the page of a tool (MCP 2026-07-28, client/elicitation)."""
@@ -115,7 +115,7 @@ class ArgumentField(msgspec.Struct, frozen=True):
 
 async def discover(view: View, query: str) -> SearchAnswer:
     """Return what `discover_mcp_tools` answers."""
-    told = await _perform(view, definitions.DISCOVER, {"query": query}, Client(name=CLIENT, version="2025-11-25"))
+    told = await _perform(view, definitions.DISCOVER, {"query": query}, Client(name=_CLIENT, version="2025-11-25"))
     result = told.get("result") or {}
     answer = result.get("structuredContent") or {"tools": [], "message": _reason_of(told)}
     return SearchAnswer(answer, len(encode(answer)))
@@ -142,7 +142,7 @@ async def call(
             return asked
         text = f"It asks for more than this page can show. On the command line: {command('call', found.path)}"
         return CallAnswer(True, took_ms, [AnswerBlock(text=text)])
-    blocks = [_block(each) for each in result.get("content", [])[:MAX_BLOCKS] if isinstance(each, dict)]
+    blocks = [_block(each) for each in result.get("content", [])[:_MAX_BLOCKS] if isinstance(each, dict)]
     if not blocks and "structuredContent" in result:
         blocks = [
             AnswerBlock(text=make_visible(msgspec.json.format(encode(result["structuredContent"]), indent=2).decode()))
@@ -197,7 +197,7 @@ def _questions(typed: Mapping[str, str], result: Mapping[str, Any]) -> CallQuest
     required = input_required.read(msgspec.Raw(encode(result)))
     state = json.read_or(json.STRING, required.state, None)
     carried = encode(CarriedCall(dict(typed), required.requests, state)).decode()
-    if len(carried) > MAX_CARRIED_BYTES:
+    if len(carried) > _MAX_CARRIED_BYTES:
         return None
     shown = [_question(number, _form_of(each), {}, {}) for number, each in enumerate(required.requests.values())]
     return CallQuestions(carried, shown)
@@ -271,7 +271,7 @@ def format_schema(schema: msgspec.Raw) -> str:
 
 def make_visible(text: str) -> str:
     """Return a text of several lines in which nothing is invisible."""
-    return "\n".join(map(escape, text[:MAX_SHOWN_CHARS].split("\n")))
+    return "\n".join(map(escape, text[:_MAX_SHOWN_CHARS].split("\n")))
 
 
 def _block(content: Mapping[str, Any]) -> AnswerBlock:
@@ -288,7 +288,7 @@ def _block(content: Mapping[str, Any]) -> AnswerBlock:
 
 
 _carried = msgspec.json.Decoder(CarriedCall)
-_ASKABLE: Final = Client(era="modern", version=LATEST_MODERN, name=CLIENT, capabilities=_CAPABILITIES)
+_ASKABLE: Final = Client(era="modern", version=LATEST_MODERN, name=_CLIENT, capabilities=_CAPABILITIES)
 
 
 async def _perform(

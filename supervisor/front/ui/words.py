@@ -19,14 +19,14 @@ from supervisor.metatools.texts import clean, escape
 GLYPHS: Final = {"ok": "●", "resting": "○", "moving": "◐", "wanting": "▲", "failed": "✕", "off": "—"}
 """The mark of each kind of state."""
 WANTS_YOU: Final = GLYPHS["wanting"]
-NONE: Final = "-"
+_NONE: Final = "-"
 MAX_CELL: Final = 300
 MAX_NAMES: Final = 5
 MAX_NAME: Final = 60
 """Of one of several in a line."""
-MAX_DEFINED: Final = 500
-LEAST_PERCENT: Final = 0.1
-HALF_A_DAY_S: Final = 43_200
+_MAX_DEFINED: Final = 500
+_LEAST_PERCENT: Final = 0.1
+_HALF_A_DAY_S: Final = 43_200
 _KINDS: Final = {
     "requires_reauth": "wanting",
     "awaiting_user_config": "resting",
@@ -88,7 +88,7 @@ def display_name(server: str, users: Sequence[str] | None = None) -> str:
 def names(every: Sequence[str], most: int = MAX_NAMES) -> str:
     """Return the first of some names, and how many more there are."""
     more = f" and {len(every) - most} more" if len(every) > most else ""
-    return (text(", ".join(every[:most])) or NONE) + more
+    return (text(", ".join(every[:most])) or _NONE) + more
 
 
 def told_of(data: Mapping[str, Any]) -> str:
@@ -106,7 +106,7 @@ def told_of(data: Mapping[str, Any]) -> str:
 
 def defined_by(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the first names whose definitions are new since an event of a list that changed."""
-    return islice(chain(data.get("changed", ()), data.get("added", ())), MAX_DEFINED)
+    return islice(chain(data.get("changed", ()), data.get("added", ())), _MAX_DEFINED)
 
 
 def _with(name: str, more: str) -> str:
@@ -122,7 +122,7 @@ def _first(kind: str, shown: Sequence[str], count: int) -> str:
 def span(seconds: float | None) -> str:
     """Return a span of time such as `12 s`, `3 min`, `2 h`, `4 days`."""
     if seconds is None:
-        return NONE
+        return _NONE
     for size, unit in ((2 * 86_400, "days"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{int(seconds // (86_400 if unit == 'days' else size))} {unit}"
@@ -131,7 +131,7 @@ def span(seconds: float | None) -> str:
 
 def milliseconds(value: float | None) -> str:
     if value is None:
-        return NONE
+        return _NONE
     if value < 1000:
         return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
     return f"{value / 1000:.1f} s" if value < 120_000 else span(value / 1000)
@@ -140,7 +140,7 @@ def milliseconds(value: float | None) -> str:
 def size(value: float | None) -> str:
     """Return a number of bytes."""
     if value is None:
-        return NONE
+        return _NONE
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":
             break
@@ -149,21 +149,21 @@ def size(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    return NONE if value is None else f"{value:,.0f}"
+    return _NONE if value is None else f"{value:,.0f}"
 
 
 def share(part: float, whole: float) -> str:
     """Return a share in percent; none of nothing."""
     if not whole:
-        return NONE
+        return _NONE
     percent = part / whole * 100
-    if 0 < percent < LEAST_PERCENT:
-        return f"< {LEAST_PERCENT} %"
+    if 0 < percent < _LEAST_PERCENT:
+        return f"< {_LEAST_PERCENT} %"
     return f"{percent:.0f} %" if percent in (0, 100) or percent >= 10 else f"{percent:.1f} %"
 
 
 def percent(value: float | None) -> str:
-    return NONE if value is None else f"{value:.0f} %" if value >= 10 or not value else f"{value:.1f} %"
+    return _NONE if value is None else f"{value:.0f} %" if value >= 10 or not value else f"{value:.1f} %"
 
 
 def moment(value: float | None) -> str:
@@ -174,8 +174,8 @@ def moment(value: float | None) -> str:
 def clock(value: float | None, now: float) -> str:
     """Return the time of day of the daemon's machine, with the date of what is not near to `now`."""
     if value is None:
-        return NONE
-    near = abs(now - value) < HALF_A_DAY_S
+        return _NONE
+    near = abs(now - value) < _HALF_A_DAY_S
     return time.strftime("%H:%M:%S" if near else "%Y-%m-%d %H:%M:%S", time.localtime(value))
 
 

@@ -4,7 +4,7 @@
   not looked at. Only asymmetric algorithms, each with a key of its own type (RFC 8725 3.1, 3.2; RFC 7515 4.1).
 - An access token is one by its `typ` (RFC 9068 4). Where that is not asked for, what an ID token has is refused: it was
   made for a client, and says nothing of what that may do here (RFC 8725 3.11).
-- Nothing is made of what is longer than a credential may be (`supervisor/front/credentials.py`), nor of a head over
+- Nothing is made of what is longer than a credential may be (`supervisor/front/admission.py`), nor of a head over
   512 bytes, which joserfc refuses.
 - Everything that is wrong with a token is a `TokenRefused`, with a reason of ours.
 """

@@ -19,22 +19,18 @@ from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import mirrors_in
 from supervisor.config import Settings
 from supervisor.events.event import Places
-from supervisor.front.cors import CrossOrigin, is_preflight, preflight_lines
-from supervisor.front.credentials import read_cookie, read_credential, read_ticket
+from supervisor.front import messages
+from supervisor.front.admission import read_cookie, read_credential, read_ticket
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.parser import MAX_HEAD_BYTES, HttpProtocolError, IncomingRequest, RequestParser
-from supervisor.front.guard import Guard
-from supervisor.front.http.heads.head import scan
-from supervisor.front.http.heads.ladder import disagreement, refusal
-from supervisor.front.http.redelivery import Redelivery
-from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims
-from supervisor.front.mcp import messages
-from supervisor.front.mcp.envelope import fit_text, json_bytes
-from supervisor.front.mcp.listen import read_subscription
-from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
+from supervisor.front.guard import CrossOrigin, Guard, TrustedProxies, is_preflight, preflight_lines
+from supervisor.front.http.heads import disagreement, refusal, scan
+from supervisor.front.http.sessions import SealBroken, Sealer, SessionClaims
+from supervisor.front.http.streams import Redelivery
+from supervisor.front.listen import read_subscription
+from supervisor.front.messages import fit_text, json_bytes, read_cancelled, read_initialize, read_level
 from supervisor.front.pages.bodies import Unreadable, read_form
 from supervisor.front.pages.requests import decode
-from supervisor.front.proxies import TrustedProxies
 from supervisor.identity.operator_key import OperatorKey, is_proof
 from supervisor.identity.tokens import digest_of
 from supervisor.metatools.inventory import decode_cursor

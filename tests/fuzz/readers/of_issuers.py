@@ -10,7 +10,7 @@ from actors.protocol.wire import json
 from actors.transport.http.addresses import where
 from actors.transport.http.head import answers, field_value, mark_of, media_type, retry_after_s, session_of
 from supervisor.config import OAuthConfig
-from supervisor.front.http.heads.head import header_text
+from supervisor.front.http.heads import header_text
 from supervisor.identity.people import Issuer
 from supervisor.identity.requester import TokenRefused
 from supervisor.oauth.bearer.claims import check_jwt, named_issuer, read_introspection, read_keys

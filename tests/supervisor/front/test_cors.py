@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.front.cors import ALLOWED, EXPOSED, CrossOrigin, is_preflight, preflight_lines
 from supervisor.front.edge.fields import Fields
+from supervisor.front.guard import ALLOWED, EXPOSED, CrossOrigin, is_preflight, preflight_lines
 
 PAGES = CrossOrigin(["https://inspector.example", "nonsense"])
 

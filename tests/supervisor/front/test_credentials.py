@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.front.credentials import MAX_BYTES, Credential, read_credential, read_ticket
+from supervisor.front.admission import MAX_BYTES, Credential, read_credential, read_ticket
 from supervisor.front.edge.fields import fields_of
 
 NAME = b"authorization"

@@ -14,7 +14,7 @@ from quart_trio import QuartTrio
 
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.request import BodyLimits, HttpRequest
-from supervisor.front.proxies import TrustedProxies
+from supervisor.front.guard import TrustedProxies
 from tests.fakes.front_server import Running, dispatch, running
 
 

@@ -6,7 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from supervisor.front.edge.wire import ConnectionCounters
-from supervisor.front.idleness import LOOKS, watch_idleness
+from supervisor.front.wiring import LOOKS, watch_idleness
 
 IDLE_S = 60.0
 

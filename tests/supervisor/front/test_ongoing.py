@@ -12,8 +12,8 @@ import trio
 import trio.testing
 
 from actors.kit import Latest
+from supervisor.front.admission import ANSWER_S, LOOK_EVERY_S, Ongoing
 from supervisor.front.edge.request import HttpRequest
-from supervisor.front.ongoing import ANSWER_S, LOOK_EVERY_S, Ongoing
 from supervisor.identity.people import Person
 from supervisor.identity.requester import Bearer, Requester, TokenGrant
 from supervisor.identity.tokens import SavedToken

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.front.edge.fields import Fields
-from supervisor.front.proxies import FORWARDED, TrustedProxies, is_from_here
+from supervisor.front.guard import FORWARDED, TrustedProxies, is_from_here
 
 PROXIES = TrustedProxies(["10.0.0.0/8", "fd00::1"])
 

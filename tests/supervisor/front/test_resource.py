@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervisor.front.admission import INSUFFICIENT, INVALID, METADATA, ProtectedResource, needed_scope
 from supervisor.front.edge.fields import Fields
-from supervisor.front.resource import INSUFFICIENT, INVALID, METADATA, ProtectedResource, needed_scope
 from supervisor.identity.requester import EXECUTE, READ, TokenGrant
 from supervisor.oauth.issuers.metadata import challenge_of
 from tests.fakes.identity_provider import ISSUER

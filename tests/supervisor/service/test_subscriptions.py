@@ -15,7 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 from actors.life.states import State
 from actors.messages import SleepServer
 from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
-from supervisor.front.mcp.listen import Updated, read_subscription, subscribe_all
+from supervisor.front.listen import Updated, read_subscription, subscribe_all
 from supervisor.service.client import Client, Updates
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer

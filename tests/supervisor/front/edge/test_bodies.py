@@ -15,9 +15,8 @@ from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.http.session_ids import Sealer
-from supervisor.front.websocket.endpoint import McpWebSocket
-from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.front.http.sessions import Sealer
+from supervisor.front.websocket import McpWebSocket, WebSocketSettings
 from supervisor.service.drain import RequestDrain
 from tests.fakes.front_server import Running, frame, read_all, running, until
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers

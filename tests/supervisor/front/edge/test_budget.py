@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from actors.errors import MailboxFull
 from supervisor.front.edge.budget import FREE_BYTES, Budget, Share
-from supervisor.front.edge.fairness import Allowance
+from supervisor.front.edge.wire import Allowance
 
 
 def test_a_small_request_always_has_room() -> None:

@@ -12,8 +12,8 @@ import httpx2
 import pytest
 import trio
 
-from supervisor.front.certificates import Certificates
 from supervisor.front.edge.request import BodyLimits, HttpRequest
+from supervisor.front.edge.serve import Certificates
 from tests.fakes.certificates import certificate
 from tests.fakes.front_server import Running, frame, read_all, running, until
 

@@ -12,9 +12,8 @@ import pytest
 import trio
 
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.http.session_ids import Sealer
-from supervisor.front.websocket.endpoint import McpWebSocket
-from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.front.http.sessions import Sealer
+from supervisor.front.websocket import McpWebSocket, WebSocketSettings
 from supervisor.service.drain import RequestDrain
 from tests.fakes.front_server import Running, Ticker, dispatch, frame, read_all, running, until
 from tests.fakes.http_client import modern, modern_headers

@@ -7,7 +7,7 @@ import socket
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.front.edge.leaving import AT_ONCE, Departures, Leaving
+from supervisor.front.edge.wire import AT_ONCE, Departures, Leaving
 
 
 async def test_each_that_leaves_is_told_of_and_no_other() -> None:

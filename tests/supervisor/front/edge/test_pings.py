@@ -13,8 +13,8 @@ from wsproto.connection import Connection, ConnectionType
 
 from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
-from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.websocket import WebSocket
+from supervisor.front.edge.wire import Leaving
 from supervisor.host.loop.wakes import PER_TURN
 from tests.fakes.front_server import frame
 from tests.fakes.ready import LoopTurns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
-from supervisor.front.edge.timeouts import Timeouts
+from supervisor.front.edge.wire import Timeouts
 
 
 async def test_what_has_waited_long_enough_is_expired_and_nothing_else(autojump_clock: MockClock) -> None:

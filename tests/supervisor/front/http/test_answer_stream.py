@@ -17,9 +17,9 @@ from actors.codes import REQUEST_CANCELLED
 from actors.errors import CannotAsk
 from actors.messages import Note, Question
 from actors.protocol.wire.jsonrpc import RemoteError
-from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
-from supervisor.front.http.answer_stream import MAX_SAID, KeepAlive
+from supervisor.front.edge.wire import Leaving
+from supervisor.front.http.streams import MAX_SAID, KeepAlive
 from supervisor.service.asking.exchange import MAX_OPEN, Exchange
 from supervisor.service.client import Client
 from tests.fakes.front_server import running

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.errors import ServerStarting, UnknownDoor
 from supervisor.config import Settings
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.http.session_ids import Sealer
+from supervisor.front.http.sessions import Sealer
 from supervisor.identity.people import Person
 from supervisor.service.doors.addresses import door_of, path_of, personal_path, personal_server
 from supervisor.service.drain import RequestDrain

@@ -20,11 +20,9 @@ from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import AnswerBegun, AnswerEnded, AnswerPart
 from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.records import Node
-from supervisor.front.http.elsewhere import shared_memory
+from supervisor.front.http.elsewhere import RequestHead, shared_memory
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.http.forwarded import RequestHead
-from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.sessions import SessionMemory, Sessions
+from supervisor.front.http.sessions import Sealer, SessionMemory, Sessions
 from supervisor.service.drain import RequestDrain
 from tests.fakes.front_server import running
 from tests.fakes.service import FakeService, OneDoor

@@ -12,10 +12,9 @@ import trio
 from supervisor.config import Settings
 from supervisor.fleet.errors import NodeAway
 from supervisor.front.edge.budget import Budget
-from supervisor.front.edge.leaving import Departures
 from supervisor.front.edge.request import HttpRequest
-from supervisor.front.edge.wire import ConnectionContext, ConnectionCounters
-from supervisor.front.http.forwarded import RequestHead, VisitHead, answer_with
+from supervisor.front.edge.wire import ConnectionContext, ConnectionCounters, Departures
+from supervisor.front.http.elsewhere import RequestHead, VisitHead, answer_with
 from supervisor.identity.people import OPERATOR
 from tests.supervisor.fleet.links.test_links import linked
 

@@ -18,8 +18,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.config import Settings
 from supervisor.front.edge.request import ClientGone
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.http.session_ids import Sealer, session_digest
-from supervisor.front.http.sessions import SessionMemory
+from supervisor.front.http.sessions import Sealer, SessionMemory, session_digest
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from tests.fakes.front_server import running

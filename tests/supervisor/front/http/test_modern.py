@@ -15,8 +15,8 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.config import Settings
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.http.session_ids import Sealer
-from supervisor.front.mcp.listen import StreamLimit
+from supervisor.front.http.sessions import Sealer
+from supervisor.front.listen import StreamLimit
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from tests.fakes.http_client import META, MODERN, Exchange, fetch, legacy, modern, modern_headers, opened, serving

@@ -12,10 +12,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.messages import Note
 from supervisor.config import Settings
-from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
-from supervisor.front.http.answer_stream import KeepAlive
-from supervisor.front.http.redelivery import EVENT_COST, STREAM_COST, SWEPT, Redelivery
+from supervisor.front.edge.wire import Leaving
+from supervisor.front.http.streams import EVENT_COST, STREAM_COST, SWEPT, KeepAlive, Redelivery
 from supervisor.service.asking.exchange import Exchange
 from tests.fakes.http_client import JSON_HEADERS, fetch, legacy, opened
 from tests.fakes.http_client import Exchange as Connection

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actors.principal import LOCAL
-from supervisor.front.http.session_ids import (
+from supervisor.front.http.sessions import (
     MAX_CAPABILITIES_BYTES,
     MAX_PRINCIPAL_BYTES,
     MAX_TOKEN_CHARS,
@@ -21,7 +21,7 @@ from supervisor.front.http.session_ids import (
     _mac,
     session_digest,
 )
-from supervisor.front.mcp.envelope import MAX_NAME_BYTES
+from supervisor.front.messages import MAX_NAME_BYTES
 
 KEY = bytes(range(32))
 NOW = 1_800_000_000.0

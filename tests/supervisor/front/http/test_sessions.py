@@ -11,8 +11,7 @@ import trio
 from actors.principal import LOCAL, Principal
 from supervisor.config import Settings
 from supervisor.front.http import sessions as sessions_module
-from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.sessions import HttpSession, SessionMemory, Sessions
+from supervisor.front.http.sessions import HttpSession, Sealer, SessionMemory, Sessions
 from supervisor.service.port import Revisions
 from supervisor.store import ALL_UNTIL
 
@@ -134,7 +133,7 @@ async def test_whoever_has_most_sessions_makes_room_and_nobody_else() -> None:
 def test_the_memory_of_ended_sessions_is_bounded_and_no_session_comes_back_to_life_by_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sessions_module, "MAX_REMEMBERED", 4)
+    monkeypatch.setattr(sessions_module, "_MAX_REMEMBERED", 4)
     times, moments = Times(), list[float]()
     sessions = sessions_of(times, max_sessions=100, ended_until=moments.append)
     others = open_one(sessions)
@@ -151,7 +150,7 @@ def test_the_memory_of_ended_sessions_is_bounded_and_no_session_comes_back_to_li
 
 
 def test_what_was_remembered_as_one_moment_stays_ended_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions_module, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(sessions_module, "_MAX_REMEMBERED", 2)
     times, kept = Times(), dict[str, float]()
 
     def until(moment: float) -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from actors.installation import InstallationStatus
 from actors.life.states import RAN, State
 from actors.registry.happening import StateChange
-from supervisor.front.ui.lifeline import HEIGHT, LABELS, UNKNOWN, Lifeline, lifeline
-from supervisor.front.ui.plots import WIDTH, bars
+from supervisor.front.ui.plots import LABELS, LIFELINE_HEIGHT, UNKNOWN, WIDTH, Lifeline, bars, lifeline
 from supervisor.front.ui.words import life_of
 
 STATES = st.sampled_from(State)
@@ -52,7 +51,7 @@ def test_everything_is_inside_of_the_drawing(changes: list[StateChange], now: fl
     drawn = life(*changes, now=now)
     for each in drawn.parts:
         assert 0 <= each.x <= each.x + each.width <= WIDTH + 0.01
-        assert 0 < each.top < HEIGHT == each.top + each.height
+        assert 0 < each.top < LIFELINE_HEIGHT == each.top + each.height
         assert each.kind in LABELS
         assert each.words
     assert all(0 <= mark.x <= WIDTH for mark in drawn.marks)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from supervisor.front.websocket.outgoing import OutgoingQueue
-from supervisor.front.websocket.session import SocketSession
+from supervisor.front.websocket import OutgoingQueue, SocketSession
 from tests.fakes.front_server import until
 from tests.fakes.garbage import no_search
 from tests.supervisor.front.websocket.test_websocket import front

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from supervisor.front.websocket.outgoing import OutgoingQueue
+from supervisor.front.websocket import OutgoingQueue
 
 
 class SlowWire:

@@ -18,8 +18,7 @@ from actors.messages import Note, Question
 from actors.principal import Principal
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
 from actors.protocol.wire.mirrors import Mirror
-from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
-from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.front.websocket import McpWebSocket, WebSocketSettings, choose_subprotocol
 from supervisor.identity.people import Person
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client, Updates

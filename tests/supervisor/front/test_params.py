@@ -9,8 +9,7 @@ import pytest
 
 from actors.errors import InvalidArguments
 from actors.protocol.exchanges import LogLevel
-from supervisor.front.mcp.envelope import MAX_NAME_BYTES
-from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
+from supervisor.front.messages import MAX_NAME_BYTES, read_cancelled, read_initialize, read_level
 
 
 @pytest.mark.parametrize("level", get_args(LogLevel))

@@ -10,11 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.front.edge.fields import fields_of
-from supervisor.front.http.heads.head import Head, scan
-from supervisor.front.http.heads.ladder import is_modern, refusal
-from supervisor.front.http.heads.refusal import HttpRefusal, refusal_of_message
-from supervisor.front.mcp.envelope import MAX_BATCH
-from supervisor.front.mcp.messages import Batch, Message, ModernRequest, Notification, Request, Response, read
+from supervisor.front.http.heads import Head, HttpRefusal, is_modern, refusal, refusal_of_message, scan
+from supervisor.front.messages import MAX_BATCH, Batch, Message, ModernRequest, Notification, Request, Response, read
 
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"

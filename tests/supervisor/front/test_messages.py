@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from actors.codes import REMOVED
 from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
-from supervisor.front.mcp.envelope import MAX_BATCH, MAX_NAME_BYTES, key_of
-from supervisor.front.mcp.messages import (
+from supervisor.front.messages import (
+    MAX_BATCH,
+    MAX_NAME_BYTES,
     Batch,
     Invalid,
     InvalidNotification,
@@ -25,6 +26,7 @@ from supervisor.front.mcp.messages import (
     Notification,
     Request,
     Response,
+    key_of,
     read,
 )
 from supervisor.service.client import Client

@@ -10,8 +10,8 @@ import pytest
 
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.front.edge.fields import fields_of
-from supervisor.front.http.heads.ladder import disagreement
-from supervisor.front.mcp.messages import ModernRequest
+from supervisor.front.http.heads import disagreement
+from supervisor.front.messages import ModernRequest
 
 MIRRORS = (Mirror("mcp-param-region", ("region",)), Mirror("mcp-param-size", ("disk", "size")))
 

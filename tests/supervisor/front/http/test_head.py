@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from supervisor.front.edge.fields import fields_of
-from supervisor.front.http.heads.head import Head, header_text, read_accept, scan
+from supervisor.front.http.heads import Head, header_text, read_accept, scan
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Final
 
 from actors.protocol.agreement.capabilities import STREAM
 from actors.protocol.wire import json
-from supervisor.front.mcp.messages import Batch, Message, Request
+from supervisor.front.messages import Batch, Message, Request
 from supervisor.metatools import definitions
 
 _READING: Final = frozenset({definitions.DISCOVER, definitions.LIST_RESOURCES, definitions.READ_RESOURCE})

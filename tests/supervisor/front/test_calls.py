@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from supervisor.front.mcp.calls import calls_a_tool
-from supervisor.front.mcp.messages import read
+from supervisor.front.calls import calls_a_tool
+from supervisor.front.messages import read
 
 
 def message(method: str = "tools/call", **params: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from actors.errors import ConfigError
-from supervisor.front import certificates as module
-from supervisor.front.certificates import Certificates
+from supervisor.front.edge import serve as module
+from supervisor.front.edge.serve import Certificates
 from tests.fakes.certificates import certificate
 
 
@@ -23,7 +23,7 @@ async def changed(certificates: Certificates, before: object) -> None:
 async def test_another_certificate_is_taken_and_a_broken_one_is_not(
     tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.01)
     pem, _ = certificate(tmp_path)
     certificates = Certificates(str(pem), str(tmp_path / "key.pem"))
     first = certificates.context

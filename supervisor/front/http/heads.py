@@ -1,6 +1,9 @@
-"""Whether the headers of a POST agree with the message in it. Pure.
+"""What an HTTP request says before its body, whether that agrees with the message in it, and what a refusal is. Pure.
 
 Rules of this file:
+- A field that comes twice is remembered: whoever needs it to be unambiguous asks.
+- `Accept` is read leniently: absent means JSON, wildcards count (RFC 9110 12.5.1; the specification asks clients to
+  list both types, many send neither).
 - A message that carries `_meta["io.modelcontextprotocol/protocolVersion"]` is modern, whatever its headers say; one
   without it is legacy unless its version header names a version that is not (MCP 2026-07-28, basic/versioning).
 - A modern request passes a ladder, and the first rung that breaks is the answer (MCP 2026-07-28,
@@ -11,17 +14,33 @@ Rules of this file:
 
 from __future__ import annotations
 
+import base64
+import binascii
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from actors.codes import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, MAY_BE_NAMED_BY, NAMED_BY
+from actors.codes import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    MAY_BE_NAMED_BY,
+    NAMED_BY,
+    PARSE_ERROR,
+    UNSUPPORTED_VERSION,
+)
+from actors.errors import CallTooLarge, MailboxFull, SupervisorError
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSIONS
+from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.mirrors import Mirror, agree, arguments_in
+from actors.transport.http import head
+from supervisor.front.edge.budget import RETRY_S
 from supervisor.front.edge.fields import Fields
-from supervisor.front.http.heads.head import METHOD, NAME, SESSION, VERSION, Head, header_text
-from supervisor.front.mcp.messages import (
+from supervisor.front.edge.request import Lines
+from supervisor.front.messages import (
     NO_BATCHES,
+    NULL,
     Batch,
     Invalid,
     InvalidNotification,
@@ -34,10 +53,144 @@ from supervisor.front.mcp.messages import (
     Response,
     version_error,
 )
+from supervisor.service.port import failure
 
-MAX_SHOWN_VERSION: Final = 64
+_VERSION, SESSION = head.VERSION.encode(), head.SESSION.encode()
+_METHOD, _NAME, _LAST_EVENT = head.METHOD.encode(), head.NAME.encode(), head.LAST_EVENT.encode()
 
-_ONCE: Final = frozenset({VERSION, METHOD, NAME})
+_SENTINEL = "=?base64?"
+
+
+class Accepts(msgspec.Struct, frozen=True):
+    """Which of our two answers a client takes. `stream_named`: it names event streams, not only a wildcard."""
+
+    json: bool
+    stream: bool
+    stream_named: bool
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """The headers that decide something; None where there is no such line."""
+
+    content_type: bytes | None = None
+    accepts: Accepts = Accepts(json=True, stream=False, stream_named=False)
+    version: bytes | None = None
+    session: bytes | None = None
+    method: bytes | None = None
+    name: bytes | None = None
+    last_event: bytes | None = None
+    doubled: frozenset[bytes] = frozenset()
+
+    @property
+    def is_json(self) -> bool:
+        """True if the body says that it is JSON; a request without a content type does not."""
+        kind = self.content_type
+        return kind == b"application/json" or (
+            kind is not None and kind.split(b";", 1)[0].strip().lower() == b"application/json"
+        )
+
+
+def scan(fields: Fields) -> Head:
+    get = fields.lines.get
+    return Head(
+        content_type=get(b"content-type"),
+        accepts=read_accept(get(b"accept")),
+        version=get(_VERSION),
+        session=get(SESSION),
+        method=get(_METHOD),
+        name=get(_NAME),
+        last_event=get(_LAST_EVENT),
+        doubled=fields.doubled,
+    )
+
+
+@lru_cache(maxsize=256)
+def read_accept(value: bytes | None) -> Accepts:
+    """Return what an `Accept` header allows. Clients send a handful of different ones, so the answers are kept."""
+    if value is None or not value.strip():
+        return Accepts(json=True, stream=False, stream_named=False)
+    ranges = {_media_range(part) for part in value.lower().split(b",")}
+    named = bool(ranges & {b"text/event-stream", b"text/*"})
+    everything = b"*/*" in ranges
+    return Accepts(
+        json=everything or bool(ranges & {b"application/json", b"application/*"}),
+        stream=everything or named,
+        stream_named=named,
+    )
+
+
+def _media_range(part: bytes) -> bytes:
+    kind, _, parameters = part.partition(b";")
+    for parameter in parameters.split(b";"):
+        name, _, value = parameter.strip().partition(b"=")
+        if name == b"q" and value.strip(b"0. ") == b"":
+            return b""
+    return kind.strip()
+
+
+def header_text(value: bytes) -> str | None:
+    """Return the text of a header value that may be wrapped as `=?base64?...?=`; None if the wrapping is bad.
+
+    Only canonical base64 of UTF-8 counts; half a wrapping is a literal (MCP 2026-07-28, SEP-2243).
+    """
+    text = value.decode("latin-1").strip(" \t")
+    if not (text.startswith(_SENTINEL) and text.endswith("?=") and len(text) >= len(_SENTINEL) + 2):
+        return text
+    inner = text[len(_SENTINEL) : -2]
+    try:
+        decoded = base64.b64decode(inner, validate=True)
+        if base64.b64encode(decoded).decode("ascii") != inner:
+            return None
+        return decoded.decode()
+    except (binascii.Error, UnicodeError, ValueError):
+        return None
+
+
+_RETRY: Final[Lines] = ((b"retry-after", b"%d" % RETRY_S),)
+_STATUSES: Final = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400,
+    UNSUPPORTED_VERSION: 400,
+    CallTooLarge.code: CallTooLarge.http_status,
+}
+
+
+class HttpRefusal(Exception):
+    """A request is answered with a status, a JSON-RPC error and header lines, and nothing else comes of it."""
+
+    def __init__(self, status: int, body: bytes, lines: Lines = ()) -> None:
+        super().__init__(status, body)
+        self.status = status
+        self.body = body
+        self.lines = lines
+
+
+def refusal_of(status: int, message: str, id_: bytes = NULL, lines: Lines = ()) -> HttpRefusal:
+    """Return a refusal that only HTTP knows; `id_` is JSON text."""
+    return HttpRefusal(status, jsonrpc.failure(id_, INVALID_REQUEST, message), lines)
+
+
+def refusal_for_error(error: SupervisorError) -> HttpRefusal:
+    """Return the refusal of a request whose era and id are not known."""
+    body = failure(NULL, error).body
+    return HttpRefusal(503, body, _RETRY) if isinstance(error, MailboxFull) else HttpRefusal(error.http_status, body)
+
+
+def refusal_of_message(invalid: Invalid) -> HttpRefusal:
+    """Return the answer to a message that is refused.
+
+    For a legacy client a request with an id is valid, and its error stands in an answer with 200: most of them lose the
+    code with any other status.
+    """
+    legacy = isinstance(invalid, InvalidRequest) and invalid.era == "legacy"
+    return HttpRefusal(200 if legacy else _STATUSES[invalid.code], invalid.answer())
+
+
+_MAX_SHOWN_VERSION: Final = 64
+
+_ONCE: Final = frozenset({_VERSION, _METHOD, _NAME})
 _LEGACY: Final = {version.encode(): version for version in LEGACY_VERSIONS}
 _MODERN: Final = frozenset(version.encode() for version in MODERN_VERSIONS)
 
@@ -74,7 +227,7 @@ def refusal(head: Head, message: Message) -> Invalid | None:
 def _refused_legacy(head: Head, message: LegacyMessage | Batch | InvalidRequest) -> Invalid | None:
     if head.version is not None and head.version not in _LEGACY:
         return _without_metadata(head.version, message)
-    if head.doubled and (VERSION in head.doubled or SESSION in head.doubled):
+    if head.doubled and (_VERSION in head.doubled or SESSION in head.doubled):
         return _DOUBLED
     return message if isinstance(message, Invalid) else None
 
@@ -88,7 +241,7 @@ def _without_metadata(version: bytes, message: LegacyMessage | Batch | InvalidRe
         return _NO_RESPONSES
     if isinstance(message, Notification):
         return None if version in _MODERN else InvalidNotification(**version_error(requested))
-    named = f'"{META_VERSION}" and "{META_CAPABILITIES}" with protocol version {requested[:MAX_SHOWN_VERSION]}'
+    named = f'"{META_VERSION}" and "{META_CAPABILITIES}" with protocol version {requested[:_MAX_SHOWN_VERSION]}'
     return Invalid(id=message.id, code=INVALID_PARAMS, message=f"params._meta must have {named}")
 
 

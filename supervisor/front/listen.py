@@ -5,7 +5,7 @@ Rules of this file:
   often a list changes, a stream owes one notification per kind.
 - The last change is never lost: the version of the cell is read before the revisions are.
 - At most one notification per kind and interval.
-- A resource that changed is told of at once, then at most once per `UPDATES_INTERVAL_S` with all others.
+- A resource that changed is told of at once, then at most once per `_UPDATES_INTERVAL_S` with all others.
 - A subscription is known by the id of its request, with its type; the acknowledgement goes first, only kinds that were
   asked for follow, each stamped with the id (MCP 2026-07-28, basic/patterns/subscriptions).
 """
@@ -35,9 +35,9 @@ from supervisor.service.port import Revisions, Service
 
 Kind = Literal["tools", "resources", "prompts"]
 KINDS: Final[tuple[Kind, ...]] = ("tools", "resources", "prompts")
-MAX_SUBSCRIPTIONS: Final = 1024
-UPDATES_INTERVAL_S: Final = 0.25
-AT_ONCE: Final = 64
+_MAX_SUBSCRIPTIONS: Final = 1024
+_UPDATES_INTERVAL_S: Final = 0.25
+_AT_ONCE: Final = 64
 """So many resources of one request are subscribed to at a time."""
 
 NOTHING_TOLD: Final = Revisions(tools=-1, resources=-1, prompts=-1)
@@ -87,7 +87,7 @@ class ChangePace(msgspec.Struct, frozen=True):
     """So long after it was sent, something has arrived, or the stream is over."""
 
 
-USUAL: Final = ChangePace()
+_USUAL: Final = ChangePace()
 
 
 class Watch:
@@ -101,7 +101,7 @@ class Watch:
         *,
         told: Revisions | None = None,
         updates: Updates | None = None,
-        pace: ChangePace = USUAL,
+        pace: ChangePace = _USUAL,
     ) -> None:
         """`told`: the revisions the client knows of already; without it, what there is now counts as known.
 
@@ -167,7 +167,7 @@ class Watch:
         return self._sent[0][1]
 
     def _take_updates(self, now: float) -> tuple[Change, ...]:
-        self._updates_from = now + UPDATES_INTERVAL_S
+        self._updates_from = now + _UPDATES_INTERVAL_S
         return (*map(Visited, self._updates.take_visited()), *map(Updated, self._updates.take()))
 
     def _due(self, revisions: Revisions) -> dict[Kind, float]:
@@ -254,7 +254,7 @@ def read_subscription(id_: bytes, params: msgspec.Raw) -> Subscription:
 async def subscribe_all(service: Service, exchange: Exchange, uris: Sequence[str]) -> tuple[str, ...]:
     """Subscribe a client to resources, a few at a time; return those of which it will be told. A checkpoint."""
     honoured: set[str] = set()
-    room = trio.CapacityLimiter(AT_ONCE)
+    room = trio.CapacityLimiter(_AT_ONCE)
 
     async def subscribe(uri: str) -> None:
         async with room:
@@ -271,7 +271,7 @@ async def subscribe_all(service: Service, exchange: Exchange, uris: Sequence[str
 class StreamLimit:
     """Counts the open subscriptions over HTTP; those of a WebSocket are bounded by connection."""
 
-    def __init__(self, limit: int = MAX_SUBSCRIPTIONS) -> None:
+    def __init__(self, limit: int = _MAX_SUBSCRIPTIONS) -> None:
         self._shares = Shares(limit)
 
     @property

@@ -1,1 +1,0 @@
-"""What clients say and are told, whatever carries it."""

@@ -1,1 +1,0 @@
-"""MCP over WebSocket, both eras."""
