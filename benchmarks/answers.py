@@ -19,8 +19,8 @@ from jsonschema.validators import validator_for
 
 from actors.protocol.wire.jsonrpc import encode
 from benchmarks.search import Query, Tool, asking, build
-from supervisor.metatools.answers.lean import lean
 from supervisor.metatools.discovery import DiscoverySettings
+from supervisor.metatools.lean import lean
 from supervisor.tokens.counting import Tiktoken, load_encoding
 
 

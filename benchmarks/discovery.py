@@ -9,9 +9,9 @@ from typing import Any
 from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
 from actors.search.page import Prefer
-from supervisor.metatools.arguments.tools import Discover
+from supervisor.metatools.arguments import Discover
 from supervisor.metatools.discovery import DiscoverySettings, build_answer, cut, needs_of, search
-from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
+from supervisor.metatools.servers import SERVERS_TOKENS, roll
 
 Clock = Callable[[], float]
 

@@ -32,7 +32,7 @@ from actors.search.scoring import score
 from actors.search.search import query_vector
 from benchmarks import meanings
 from benchmarks.search import Query, Tool, build
-from supervisor.metatools.servers.unavailable import FITS
+from supervisor.metatools.servers import FITS
 from supervisor.phrases.phrase_book import read_book
 
 WRONG_REFUSAL = 6.0

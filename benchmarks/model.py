@@ -18,7 +18,7 @@ from benchmarks.client import Tool as Call
 from benchmarks.search import Query, ToolPath
 from benchmarks.strict_server import RAN, REFUSED
 from supervisor.metatools.definitions import DISCOVER, EXECUTE
-from supervisor.metatools.servers.unavailable import FITS
+from supervisor.metatools.servers import FITS
 
 ROWS_LOOKED_AT = 5
 SCHEMA = "inputSchema: "

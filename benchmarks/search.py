@@ -37,9 +37,9 @@ from actors.search.page import Prefer
 from actors.search.segment import analyse
 from benchmarks import meanings
 from benchmarks.discovery import discover_at_once
-from supervisor.metatools.arguments import tools
+from supervisor.metatools.arguments import discover
 from supervisor.metatools.discovery import DiscoverySettings
-from supervisor.metatools.servers.unavailable import FITS
+from supervisor.metatools.servers import FITS
 from supervisor.phrases.phrase_book import read_book
 
 ToolPath = tuple[str, str]
@@ -120,7 +120,7 @@ def asking(
 
     def ask(query: str) -> Any:
         arguments = msgspec.Raw(msgspec.json.encode({"query": query, "limit": top}))
-        wanted = tools.discover(arguments, bounds.discover_limit_max)
+        wanted = discover(arguments, bounds.discover_limit_max)
         return discover_at_once(catalogue, {}, wanted, bounds, time.perf_counter, prefer)
 
     return ask

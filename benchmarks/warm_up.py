@@ -26,10 +26,9 @@ from benchmarks import client as mcp
 from benchmarks.running import ECHO, Place, daemon, entry, until_dormant, until_ready
 from benchmarks.search import Query, Tool, build
 from benchmarks.table import spread
-from supervisor.metatools.answers.caution import likely_server
-from supervisor.metatools.arguments.tools import Discover
-from supervisor.metatools.discovery import DiscoverySettings, cut, search
-from supervisor.metatools.servers.unavailable import FITS
+from supervisor.metatools.arguments import Discover
+from supervisor.metatools.discovery import DiscoverySettings, cut, likely_server, search
+from supervisor.metatools.servers import FITS
 
 BORDERS: Final = (FITS, 0.3, 0.1, 0.03)
 PAUSES_S: Final = (0.1, 0.5, 2.0)

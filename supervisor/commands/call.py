@@ -92,7 +92,7 @@ def _unanswered_questions(result: dict[str, Any]) -> dict[str, Any] | None:
         return None
     asks, state = told.get("questions"), told.get("continuation")
     # Imported here: a call without questions starts sooner without the catalogue.
-    from supervisor.metatools.arguments.execution import PREFIX
+    from supervisor.metatools.execution import PREFIX
 
     return asks if isinstance(asks, dict) and isinstance(state, str) and state.startswith(PREFIX) else None
 

@@ -126,13 +126,13 @@ READS = frozenset(each["name"] for each in DEFINITIONS if each.get("annotations"
 NAMES = frozenset(each["name"] for each in BY_EFFECT)
 """Those of all meta-tools, wherever they are."""
 
-ALWAYS_LOAD: Final = "anthropic/alwaysLoad"
+_ALWAYS_LOAD: Final = "anthropic/alwaysLoad"
 """A client that holds tools back until its model searches for them shows this one from the start."""
-SEARCH_HINT: Final = "anthropic/searchHint"
+_SEARCH_HINT: Final = "anthropic/searchHint"
 """What a tool does in a few words, for a client that holds it back all the same."""
-MAX_RESULT_CHARS: Final = "anthropic/maxResultSizeChars"
+_MAX_RESULT_CHARS: Final = "anthropic/maxResultSizeChars"
 """Text of a result that a model gets as it is; a client puts a longer one into a file."""
-MOST_RESULT_CHARS: Final = 500_000
+_MOST_RESULT_CHARS: Final = 500_000
 """The most that a client takes for that."""
 META_SINCE: Final = "2025-06-18"
 """The first revision that has `_meta` in the definition of a tool."""
@@ -155,5 +155,5 @@ def hinted(listed: Sequence[dict[str, Any]], *, bounded: bool) -> list[dict[str,
 
 
 def _hints(name: str, *, bounded: bool) -> dict[str, Any]:
-    size = {MAX_RESULT_CHARS: MOST_RESULT_CHARS} if bounded and name in (EXECUTE, READ_ONLY, READ_RESOURCE) else {}
-    return {ALWAYS_LOAD: True, SEARCH_HINT: _SEARCH_HINTS[name], **size}
+    size = {_MAX_RESULT_CHARS: _MOST_RESULT_CHARS} if bounded and name in (EXECUTE, READ_ONLY, READ_RESOURCE) else {}
+    return {_ALWAYS_LOAD: True, _SEARCH_HINT: _SEARCH_HINTS[name], **size}

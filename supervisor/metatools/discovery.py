@@ -1,41 +1,227 @@
 """One discover, whole: from what a client asked to the page it gets. Pure: the clock is handed in.
 
 The gateway answers `discover_mcp_tools` with it, and the benchmarks measure it: nothing is measured that is not served.
-What a client may see, the server it names and the kinds it wants are applied before anything is ranked or limited.
-What names a server is answered about that server, also where it cannot be used.
+What a client may see, the server it names and the kinds it wants are applied before anything is ranked or limited. What
+names a server is answered about that server, also where it cannot be used.
+
+- A request for a list, in words ("what tools does redis have", "show me everything github can do"), is one only where
+  nothing else is said: a word of content more makes it a search.
+- Hits stand in a harmless order: what destroys is first only for a need that names its deed and its object. "Delete a
+  directory" asks for destruction, but not for that of the files a version control does not know, though both are about
+  directories; "what changed" asks for none. A tool destroys if it is declared to (MCP 2025-03-26 server/tools,
+  `destructiveHint`), or if its name or description says so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
+from rapidfuzz import fuzz
 
+from actors.catalogue.lists import inference
+from actors.catalogue.metadata import successors
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.names.resolution import Absent, Resolution, Resolved, Undiscovered
+from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.kit.fairness.quota import divide
 from actors.messages import ServerStatus
 from actors.search.document import Document, Found, Hit
 from actors.search.page import Prefer
+from actors.search.paraphrase import REAL_WORDS, alternatives, interpret, phrases_in
+from actors.search.query import without_quotes
 from actors.search.search import EVERYTHING, find
+from actors.search.text import stem, words
+from actors.search.words.tables import LOW_INFORMATION, STOP_WORDS, VERB_CLASS, WEAK
 from supervisor.config.keys import nearest_names
-from supervisor.metatools.answers import unmet
-from supervisor.metatools.answers.caution import after_successors, careful
-from supervisor.metatools.answers.lists import tools_page
-from supervisor.metatools.answers.needs_page import Need, needs_page
-from supervisor.metatools.answers.page import Context, build_page, fitting_hits, sentences
-from supervisor.metatools.arguments import list_requests
-from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover, default_limit
+from supervisor.metatools.arguments import DEFAULT_LIMIT, Discover, default_limit
 from supervisor.metatools.inventory import MAX_ITEMS, Listing
-from supervisor.metatools.schemas.rendering import growth
-from supervisor.metatools.servers.availability import unlisted_sentences, without
-from supervisor.metatools.servers.unavailable import NOTHING, concerned_servers, named_in, unread_notice
+from supervisor.metatools.lists import tools_page
+from supervisor.metatools.needs import Need, needs_page, unmet, unmet_sentence
+from supervisor.metatools.page import Context, build_page, declared_hints, fitting_hits, sentences
+from supervisor.metatools.schemas import growth
+from supervisor.metatools.servers import (
+    FITS,
+    NOTHING,
+    concerned_servers,
+    named_in,
+    unlisted_sentences,
+    unread_notice,
+    without,
+)
 from supervisor.metatools.texts import clean, estimate_tokens
+
+_WORD = re.compile(r"[^\W_]+")
+_MOST_CHARS = 200
+_THINGS = frozenset(["tool", "tools", "toolset", "function", "functions", "capability", "capabilities", "abilities"])
+"""What a list is asked of."""
+_FILLING = frozenset(
+    [
+        *("a", "about", "all", "and", "any", "are", "available", "by", "can", "could", "do", "does", "every"),
+        *("everything", "exist", "for", "from", "full", "get", "give", "has", "have", "i", "in", "is", "it", "its"),
+        *("let", "list", "listing", "many", "mcp", "me", "my", "name", "names", "of", "offer", "offered", "offers"),
+        *("on", "our", "please", "print", "provide", "provided", "provides", "s", "see", "server", "servers", "show"),
+        *("support", "supports", "tell", "that", "the", "there", "to", "use", "us", "we", "what", "which", "with"),
+        *("would", "you", "your"),
+    ]
+)
+"""What may stand around a request for a list; not the stop words of the search: "without" makes it another one."""
+_EMPTY = _FILLING | _THINGS
+_BEFORE = (["of"], ["from"], ["does"], ["can"])
+_ABLE = re.compile(
+    r"\b(?:can|could)\b.*\bdo\b|\bdo(?:es)?\b.*\b(?:offer|provide|support)\b|\b(?:offers|provides|supports)\b"
+)
+
+
+def of_server(query: str, servers: Iterable[str]) -> str:
+    """Return the server whose tools a text asks to be listed; empty if it asks for anything else."""
+    if len(query) > _MOST_CHARS:
+        return ""
+    words = _WORD.findall(query.casefold())
+    if not _asks(words):
+        return ""
+    lists = [(len(rest), server) for server in servers for rest in _without(words, server) if _is_listing(rest)]
+    return min(lists)[1] if lists else ""
+
+
+def _without(words: list[str], server: str) -> Iterator[list[str]]:
+    """Yield the words around each place where a server is named; a name like "list" must plainly be meant as one."""
+    name = _WORD.findall(server.casefold())
+    for spelled in (name, ["".join(name)][: len(name) - 1]):
+        size = len(spelled)
+        for start in range(len(words) - size + 1) if size else ():
+            before, rest = words[:start], words[start + size :]
+            plainly = not _EMPTY.issuperset(spelled) or before[-1:] in _BEFORE or rest[:1] == ["server"]
+            if words[start : start + size] == spelled and plainly:
+                yield before + rest
+
+
+def _is_listing(rest: list[str]) -> bool:
+    return _asks(rest) and _EMPTY.issuperset(rest)
+
+
+def _asks(words: list[str]) -> bool:
+    return not _THINGS.isdisjoint(words) or _ABLE.search(" ".join(words)) is not None
+
+
+_MAX_CHARS = 1000
+"""Of a query; a longer one has named what it wants by then."""
+_UNDOING = frozenset(word for word, deed in VERB_CLASS.items() if deed == "delete") | {*inference.WORDS["destroy"]}
+_UNDOING_STEMS = frozenset(map(stem, _UNDOING))
+_NO_THINGS = STOP_WORDS | LOW_INFORMATION | WEAK | VERB_CLASS.keys() | _UNDOING
+_PREPOSITIONS = "at by for from in inside into of on out over through to under using via when which with"
+_BORDERS = frozenset(_PREPOSITIONS.split())
+"""Before these the object of a sentence ends: "remove untracked files from the working directory"."""
+_LIKE = 75
+"""So similar (0..100) are a word and its misspelling, or its beginning."""
+_LEAST_CHARS = 4
+
+
+class _QueryNeed:
+    """What a query names, in stems and what these may stand for; rules of paraphrase are asked if its words do not."""
+
+    def __init__(self, query: str) -> None:
+        self._text = without_quotes(query[:_MAX_CHARS])
+        self._read(words(self._text))
+        self._is_paraphrased = False
+
+    def names(self, tool: Tool) -> bool:
+        """Say whether it names the deed and the object of a tool that destroys."""
+        if self._things and self._says(tool):
+            return True
+        if not self._is_paraphrased:
+            meant = [word for need in interpret(self._text).needs for word in need]
+            meant += [word for said in phrases_in(self._text.lower()) for word in said]
+            self._read([*words(self._text), *meant])
+            self._is_paraphrased = True
+        return self._says(tool)
+
+    def _read(self, said: Sequence[str]) -> None:
+        self._said = frozenset(map(stem, said))
+        self._things = frozenset(stem(word) for word in said if word not in _NO_THINGS)
+        self._misspelt = [stem(word) for word in said if word not in REAL_WORDS and len(word) >= _LEAST_CHARS]
+        self._destroys = self._means(self._said, _UNDOING_STEMS)
+
+    def _says(self, tool: Tool) -> bool:
+        named = frozenset(map(stem, words(tool.name)))
+        deed = self._destroys or (named.isdisjoint(_UNDOING_STEMS) and not named.isdisjoint(self._said))
+        return deed and (not self._things or self._means(self._things, (named | _object(tool)) - _UNDOING_STEMS))
+
+    def _means(self, said: frozenset[str], stems: frozenset[str]) -> bool:
+        """Say whether any of these stems is said, by a synonym, or misspelt."""
+        known = alternatives()
+        if not stems.isdisjoint(said.union(*(known.get(word, {}) for word in said))):
+            return True
+        return any(fuzz.ratio(word, other) >= _LIKE for word in self._misspelt for other in stems)
+
+
+def _object(tool: Tool) -> frozenset[str]:
+    """Return the stems of what a tool's title, and its first sentence up to the first border, are about."""
+    said = words(inference.first_sentence(tool.description))
+    end = next((at for at, word in enumerate(said) if word in _BORDERS), len(said))
+    return frozenset(map(stem, (*words(tool.title), *said[:end])))
+
+
+def likely_server(ranking: Found) -> str:
+    """Return the server of the first tool that was found, if that is good enough to be called; else nothing."""
+    hit = ranking.hits[0] if ranking.hits else None
+    return hit.document.server if hit is not None and hit.document.kind == "tool" and hit.distance < FITS else ""
+
+
+def _careful(seen: Catalogue, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the hits, of which the first destroys nothing that the query does not name; exact ones are left alone.
+
+    Where the best has to give way, or there is no other, no hit fits: what is meant is none of what there is, or it is
+    what must not come first.
+    """
+    tools = [_tool(seen, hit) for hit in hits]
+    if not hits or hits[0].exact or not _destroys(tools[0]):
+        return tuple(hits)
+    need = _QueryNeed(query)
+    harmless = (at for at, tool in enumerate(tools) if tool is None or not _destroys(tool) or need.names(tool))
+    place = next(harmless, None)
+    if place == 0:
+        return tuple(hits)
+    ordered = hits if place is None else (hits[place], *hits[:place], *hits[place + 1 :])
+    return tuple(replace(hit, distance=max(FITS, before.distance)) for hit, before in zip(ordered, hits, strict=True))
+
+
+def after_successors(seen: Catalogue, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the hits, a tool that its server advises against right behind the best of those that it names instead.
+
+    One that was asked for by its name stays where it is.
+    """
+    ordered = [*hits]
+    for hit in hits:
+        tool, server = _tool(seen, hit), hit.document.server
+        if tool is None or hit.exact or not (names := successors(tool, seen.entries[server].tools)):
+            continue
+        named = (each for each in ordered if each.document.server == server and each.document.name in names)
+        better = next(named, None)
+        if better is not None and ordered.index(better) > (place := ordered.index(hit)):
+            ordered.insert(ordered.index(better), ordered.pop(place))
+    return tuple(replace(hit, distance=before.distance) for hit, before in zip(ordered, hits, strict=True))
+
+
+def _tool(seen: Catalogue, hit: Hit) -> Tool | None:
+    return seen.entries[hit.document.server].tools.get(hit.document.name) if hit.document.kind == "tool" else None
+
+
+def _destroys(tool: Tool | None) -> bool:
+    """Say whether a tool is declared to destroy, or seems to; what is declared to read only does not."""
+    if tool is None:
+        return False
+    tool = tool.own or tool  # a name that an operator gave it makes nothing harmless
+    hints = declared_hints(tool)
+    if hints.get("readOnlyHint"):
+        return False
+    return hints.get("destructiveHint", False) or bool(inference.effects(tool.name, tool.description).destructive)
+
 
 _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
 """`server:github issues`, as people write it in searches elsewhere."""
@@ -133,7 +319,7 @@ def search(
         about |= named_in(asked.query, down)
     missing: tuple[str, ...] = ()
     if not (scope.listing or scope.named or scope.unknown):
-        missing = unmet.unmet(
+        missing = unmet(
             asked.query, ranking, lambda need: _found(seen, replace(asked, query=need, limit=1), scope.servers)
         )
     tool = meaning if isinstance(meaning, Resolved) else None
@@ -230,7 +416,7 @@ def _page(context: Context, done: Searched) -> dict[str, Any]:
         done.milliseconds,
         tool=done.tool,
         about=done.servers,
-        remark=remark or unmet.unmet_sentence(done.unmet),
+        remark=remark or unmet_sentence(done.unmet),
         likely=_likely(done),
         ends=asked.limit <= DEFAULT_LIMIT,
         named=_is_named(seen, scope),
@@ -294,7 +480,7 @@ def _found_in(seen: Catalogue, scope: Scope, asked: Discover, prefer: Prefer | N
     if scope.alone:  # it asks for a server that cannot be used: what others offer must be very good to be shown
         hits = tuple(hit for hit in ranking.hits if hit.exact)
         return Found(hits=hits, total=len(hits))
-    return replace(ranking, hits=careful(seen, scope.query, after_successors(seen, ranking.hits)))
+    return replace(ranking, hits=_careful(seen, scope.query, after_successors(seen, ranking.hits)))
 
 
 def _alone(tool: Resolved) -> Found:
@@ -313,7 +499,7 @@ def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
     if isinstance(meaning, Resolved) and (meaning.server not in within or _is_path(query, seen)) and takes_tools:
         return Scope(query=query, servers=within, named=named | {meaning.server}, exact=meaning)
     name, rest = _split_server(query, seen)
-    said = list_requests.of_server(query, seen.names.servers) if not name and takes_tools else ""
+    said = of_server(query, seen.names.servers) if not name and takes_tools else ""
     name, rest = (said, EVERYTHING) if said else (name, rest)
     if name:
         listing = rest == EVERYTHING
@@ -321,7 +507,7 @@ def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
     if isinstance(meaning, Absent | Undiscovered) and _is_path(query, seen):
         own = frozenset({meaning.server})
         return Scope(query=meaning.name, servers=within & own, named=named | own, absent=meaning)
-    alone = find_server_named(query, seen)
+    alone = _find_server_named(query, seen)
     if alone:
         return Scope(query=query, servers=within, named=named | {alone}, alone=alone)
     match = _NAMED.match(query)
@@ -335,7 +521,7 @@ def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
 
 def find_servers(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[str], str]:
     """Return the servers that are meant by the names beside a query, and one of those that mean none."""
-    given = {name: find_server_named(name, seen) for name in sorted(names)}
+    given = {name: _find_server_named(name, seen) for name in sorted(names)}
     unknown = next((name for name, server in given.items() if not server), "")
     return frozenset(given.values()) - {""}, clean(unknown)[:64]
 
@@ -355,7 +541,7 @@ def _is_path(query: str, seen: Catalogue) -> bool:
     return not _SPACE.search(query) and (":" in query or query.startswith("mcp__"))
 
 
-def find_server_named(text: str, seen: Catalogue) -> str:
+def _find_server_named(text: str, seen: Catalogue) -> str:
     """Return the server that a text is the name of; empty if there is none.
 
     What is literally a configured server's name means that server, though nothing of it can be seen. Else case and
@@ -368,11 +554,11 @@ def find_server_named(text: str, seen: Catalogue) -> str:
 def _split_server(query: str, seen: Catalogue) -> tuple[str, str]:
     match = _NAMED.match(query)
     if match:
-        name = find_server_named(next(filter(None, match.groups())), seen)
+        name = _find_server_named(next(filter(None, match.groups())), seen)
         if name:
             return name, query[match.end() :].strip() or EVERYTHING
     match = _WHOLE.fullmatch(query) if len(query) <= _MAX_NAME_CHARS else None
-    return (find_server_named(match[1], seen), EVERYTHING) if match else ("", "")
+    return (_find_server_named(match[1], seen), EVERYTHING) if match else ("", "")
 
 
 def _server_first(

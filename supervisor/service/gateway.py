@@ -34,8 +34,7 @@ from supervisor.fleet.lives import DaemonLife
 from supervisor.host.loop.wakes import DebouncedSignal
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
-from supervisor.metatools import definitions
-from supervisor.metatools.answers import native_lists
+from supervisor.metatools import definitions, inventory
 from supervisor.metrics.meters import Meters
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.deployment import Deployment
@@ -194,7 +193,7 @@ class ManyServers(ABC):
     `naming` says what its names mean.
     """
 
-    MAX_PAGE_BYTES = native_lists.MAX_BYTES
+    MAX_PAGE_BYTES = inventory.MAX_BYTES
 
     def __init__(
         self, parts: ServiceParts, of_ours: SelfDescription, naming: Naming, methods: Mapping[str, Handler]
@@ -257,9 +256,9 @@ class ManyServers(ABC):
     async def _list(self, exchange: Exchange) -> bytes:
         client, kind = exchange.client, LISTED_BY[exchange.method]
         seen, define = await self._view(client)
-        cursor, weight = native_lists.cursor_of(exchange.params), native_lists.weight(seen, kind)
+        cursor, weight = inventory.cursor_of(exchange.params), inventory.weight(seen, kind)
         page, following = await self.parts.bench.run(
-            weight, native_lists.native_page, seen, kind, cursor, define, self.MAX_PAGE_BYTES
+            weight, inventory.native_page, seen, kind, cursor, define, self.MAX_PAGE_BYTES
         )
         more = {} if following is None else {"nextCursor": following}
         body = await self.parts.bench.run(weight, encode, {MEMBERS[kind]: page, **more})
@@ -334,7 +333,7 @@ class Gateway(ManyServers):
         return ()
 
     async def _list_tools(self, exchange: Exchange) -> bytes:
-        if native_lists.cursor_of(exchange.params) is not None:
+        if inventory.cursor_of(exchange.params) is not None:
             raise InvalidArguments("'cursor' is not one that this list gave")
         record = record_of(exchange, "", exchange.method)
         record.tokens_shown = shown = self._ours.tokens
@@ -347,4 +346,4 @@ class Gateway(ManyServers):
 
     async def _view(self, client: Client) -> tuple[Catalogue, Define]:
         seen = self.parts.visible.now(client.principal)
-        return seen, partial(native_lists.native_definition, seen)
+        return seen, partial(inventory.native_definition, seen)

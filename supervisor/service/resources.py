@@ -22,8 +22,8 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import Workbench
-from supervisor.metatools.answers.native_lists import rewrite_meta
-from supervisor.metatools.arguments.tools import read_resource
+from supervisor.metatools.arguments import read_resource
+from supervisor.metatools.inventory import rewrite_meta
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import with_member
 from supervisor.service.forward import Forwarder

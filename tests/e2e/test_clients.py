@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.metatools.answers.lean import lean
+from supervisor.metatools.lean import lean
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.e2e.environments import entry

@@ -24,7 +24,7 @@ from supervisor.front.pages.questions import GONE
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui import trying
 from supervisor.front.ui.frame import Frame
-from supervisor.metatools.answers.confirmation_form import LASTING, REMEMBER, RUN
+from supervisor.metatools.questions import LASTING, REMEMBER, RUN
 from supervisor.service.asking.elicitations import PAGES, Action, Elicitation
 
 _MAX_DESCRIPTION_CHARS: Final = 4000

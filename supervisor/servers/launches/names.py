@@ -13,7 +13,7 @@ from actors.launch import server_of
 from actors.principal import LOCAL, ClientKey, Principal
 from actors.transport.redaction import Mask
 from supervisor.identity.people import OwnLaunch
-from supervisor.metatools.servers.availability import missing_values_error
+from supervisor.metatools.servers import missing_values_error
 from supervisor.servers.deployment import DeployedServer, Deployment
 
 

@@ -27,7 +27,7 @@ from actors.protocol.wire.jsonrpc import encode
 from supervisor.config.call_rules import CallRules
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import Audit
-from supervisor.metatools.answers import confirmation_form, shown_call
+from supervisor.metatools import questions
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import Parked, Parking, UserRequest, ask_user, take_answer
 
@@ -235,8 +235,8 @@ class Confirmations:
 
         What was answered is in the audit since then (`Elicitations`).
         """
-        if answer is not None and confirmation_form.is_yes(answer):
-            if how := confirmation_form.lasts(answer):
+        if answer is not None and questions.is_yes(answer):
+            if how := questions.lasts(answer):
                 self._consents.give(exchange, message.server, cast("How", how))
             else:
                 exchange.confirmed = digest
@@ -265,6 +265,6 @@ def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw | None) -> _Key:
 
 def _question(message: CallServer) -> Question:
     """Return the question for a call. Raises `InvalidArguments` for one that no person can be shown."""
-    message_text = shown_call.question(message.server, message.members)
-    params = {"message": message_text, "requestedSchema": confirmation_form.SCHEMA}
+    message_text = questions.question(message.server, message.members)
+    params = {"message": message_text, "requestedSchema": questions.SCHEMA}
     return Question(ELICIT, msgspec.Raw(encode(params)))

@@ -26,7 +26,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.registry.happening import Happening
 from supervisor.identity.audit import NO_AUDIT, Audit, Outcome
-from supervisor.metatools.answers.confirmation_form import LASTING, is_yes, lasts
+from supervisor.metatools.questions import LASTING, is_yes, lasts
 from supervisor.service.client import Client
 
 log = logging.getLogger(__name__)

@@ -29,8 +29,8 @@ from actors.protocol.asking.questions import MAX_FORM_BYTES, Visitor, refusal, w
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.fleet.lives import LIFE_BYTES, DaemonLife
-from supervisor.metatools.answers.questions import ToldQuestion
-from supervisor.metatools.arguments.execution import PREFIX
+from supervisor.metatools.execution import PREFIX
+from supervisor.metatools.questions import ToldQuestion
 from supervisor.service.asking.exchange import Exchange, label
 
 MAX_OPEN: Final = 32

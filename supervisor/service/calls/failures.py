@@ -23,7 +23,7 @@ from actors.errors import (
 )
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
-from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
+from supervisor.metatools.schemas import MAX_WORKED_BYTES, slim
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange

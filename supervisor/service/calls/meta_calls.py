@@ -25,14 +25,8 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.search.text import squash
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench, beside
-from supervisor.metatools import definitions
-from supervisor.metatools.answers import native_lists, questions, unmet
-from supervisor.metatools.answers.caution import likely_server
-from supervisor.metatools.answers.lean import MODEL_READS_STRUCTURED, lean
-from supervisor.metatools.answers.lists import resources_page
-from supervisor.metatools.answers.page import Context
-from supervisor.metatools.arguments import execution, tools
-from supervisor.metatools.arguments.execution import Execute
+from supervisor.metatools import definitions, execution, inventory, needs, questions
+from supervisor.metatools.arguments import Discover, ResourceQuery, discover, list_resources
 from supervisor.metatools.discovery import (
     DiscoverySettings,
     Searched,
@@ -40,13 +34,18 @@ from supervisor.metatools.discovery import (
     compared,
     cut,
     find_servers,
+    likely_server,
     needs_of,
     no_server,
     search,
     weight,
 )
+from supervisor.metatools.execution import Execute
+from supervisor.metatools.lean import MODEL_READS_STRUCTURED, lean
 from supervisor.metatools.lenient_json import EMPTY
-from supervisor.metatools.servers.availability import standings
+from supervisor.metatools.lists import resources_page
+from supervisor.metatools.page import Context
+from supervisor.metatools.servers import standings
 from supervisor.metrics.meters import Meters
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
@@ -113,7 +112,7 @@ class Searches:
                 self.ahead(client, server, status)
 
     async def search(
-        self, seen: Catalogue, wanted: tools.Discover, principal: Principal, trace: RequestTrace | None
+        self, seen: Catalogue, wanted: Discover, principal: Principal, trace: RequestTrace | None
     ) -> list[Searched]:
         """Search for each need, one after another: it takes its turn among others who search.
 
@@ -123,7 +122,7 @@ class Searches:
         return [await self._measured(seen, need, principal, trace, beside=beside) for need in needs_of(wanted)]
 
     async def _measured(
-        self, seen: Catalogue, wanted: tools.Discover, principal: Principal, trace: RequestTrace | None, *, beside: bool
+        self, seen: Catalogue, wanted: Discover, principal: Principal, trace: RequestTrace | None, *, beside: bool
     ) -> Searched:
         end = trace.begin_search() if trace is not None else None
         started, hits = time.perf_counter(), 0
@@ -136,11 +135,11 @@ class Searches:
         self._meters.on_search(time.perf_counter() - started, hits=bool(hits))
         return done
 
-    async def _search(self, seen: Catalogue, wanted: tools.Discover, principal: Principal, *, beside: bool) -> Searched:
+    async def _search(self, seen: Catalogue, wanted: Discover, principal: Principal, *, beside: bool) -> Searched:
         deployment, cost = self._deployment.value, SEARCH_COST * len(wanted.query)
         prefer = preference(seen, self._used_by(principal)) if deployment.settings.rank_by_use else None
         given = seen, wanted, time.perf_counter, deployment.described, prefer
-        cost += SMALL_BYTES + 1 if beside or unmet.needs(wanted.query) else 0
+        cost += SMALL_BYTES + 1 if beside or needs.needs(wanted.query) else 0
         if seen.index.embedder is None:
             return await self._bench.run(cost, search, *given)
         return await self._by_meaning.run(cost + SMALL_BYTES + 1, search, *given)
@@ -310,7 +309,7 @@ class MetaCalls:
         settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
         most, confirms = settings.discover_limit_max, partial(self._visible.confirms, client.principal)
         reads = partial(self._tools.surely_reads if self._tells_reading else _never, client.principal)
-        wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
+        wanted = cut(await self._bench.run(len(arguments), discover, arguments, most), settings)
         await self._visible.searchable(client, wanted.kinds)
         seen = await self._visible.wait_for_discovery(client, configured.first_discovery_wait_s)
         if (confirmed := wanted.requires_confirmation) is not None:
@@ -333,12 +332,12 @@ class MetaCalls:
         return shown
 
     async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> _Shown:
-        asked = await self._bench.run(len(arguments), tools.list_resources, arguments)
+        asked = await self._bench.run(len(arguments), list_resources, arguments)
         seen = self._visible.now(client.principal)
-        heavy = native_lists.weight(seen, "resources", "templates")
+        heavy = inventory.weight(seen, "resources", "templates")
         return await self._bench.run(heavy, self._resources, seen, self._visible.statuses(client.principal), asked)
 
-    def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: tools.ResourceQuery) -> _Shown:
+    def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: ResourceQuery) -> _Shown:
         named, unknown = find_servers(seen, asked.servers)
         told = standings(named - seen.visible, statuses)
         remark = no_server(seen, unknown) if unknown else f"{told}; tell the user." if told else ""

@@ -30,9 +30,9 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.fleet.lives import HeldElsewhere
 from supervisor.host.loop.workbench import Workbench
-from supervisor.metatools.answers.questions import later_result
-from supervisor.metatools.arguments.execution import Asked, Execute
+from supervisor.metatools.execution import Asked, Execute
 from supervisor.metatools.lenient_json import number, plain
+from supervisor.metatools.questions import later_result
 from supervisor.metatools.texts import clean
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import AskedByResult, InputNeeded

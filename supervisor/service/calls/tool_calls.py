@@ -19,9 +19,11 @@ from actors.protocol.asking.input_required import Retry
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
-from supervisor.metatools.answers.lean import MODEL_READS_STRUCTURED
-from supervisor.metatools.arguments.execution import PICK, Execute
-from supervisor.metatools.arguments.slips import (
+from supervisor.metatools.arguments import ARGUMENT_KEYS
+from supervisor.metatools.execution import PICK, Execute
+from supervisor.metatools.lean import MODEL_READS_STRUCTURED
+from supervisor.metatools.schemas import complete, has_parameter
+from supervisor.metatools.slips import (
     changes_something,
     coerce_arguments,
     is_read_only,
@@ -29,9 +31,6 @@ from supervisor.metatools.arguments.slips import (
     takes_any,
     takes_no_others,
 )
-from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
-from supervisor.metatools.schemas.rendering import complete
-from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
 from supervisor.servers.safety import Doubt, NotReadOnly
 from supervisor.service.asking.exchange import Exchange

@@ -27,9 +27,8 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
-from supervisor.metatools.answers.native_lists import rewrite_meta
-from supervisor.metatools.answers.skills import rename_skill
-from supervisor.metatools.servers.availability import unlisted_of
+from supervisor.metatools.inventory import rename_skill, rewrite_meta
+from supervisor.metatools.servers import unlisted_of
 from supervisor.metatools.texts import clean
 from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange

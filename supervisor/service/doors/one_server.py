@@ -39,8 +39,8 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
-from supervisor.metatools.answers.native_lists import cursor_of
-from supervisor.metatools.servers.availability import refusal
+from supervisor.metatools.inventory import cursor_of
+from supervisor.metatools.servers import refusal
 from supervisor.metatools.texts import clean
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import WithheldTool

@@ -23,7 +23,7 @@ from supervisor.host.loop.wakes import wakes
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.identity.people import Role
 from supervisor.identity.requester import ORIGIN
-from supervisor.metatools.answers.native_lists import cursor_of
+from supervisor.metatools.inventory import cursor_of
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.events.journal import Kept, Reading

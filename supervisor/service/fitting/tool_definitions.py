@@ -23,7 +23,7 @@ from actors.protocol.agreement.versions import LATEST_LEGACY, Era
 from actors.protocol.listing import MEMBERS, Kind
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.metatools.schemas.keywords import DATA, NAMED
+from supervisor.metatools.schemas import DATA, NAMED
 
 STRUCTURED_SINCE: Final = "2025-06-18"
 """The first revision that has `outputSchema` of tools, and `structuredContent` of their results."""

@@ -38,7 +38,7 @@ from actors.server.calls.errors import log_hint
 from actors.server.recovery import STARTING_RETRY_S
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.definitions import EXECUTE, READ_ONLY, SCHEMAS
-from supervisor.metatools.servers.availability import (
+from supervisor.metatools.servers import (
     availability_of,
     late,
     refusal,

@@ -16,7 +16,7 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from supervisor.host.loop.workbench import beside
-from supervisor.metatools.servers.availability import newcomers
+from supervisor.metatools.servers import newcomers
 from supervisor.service.client import Client
 from supervisor.service.realms import Realm
 

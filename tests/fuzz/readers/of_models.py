@@ -20,11 +20,11 @@ from actors.search.query import clauses, sentences
 from actors.search.search import find
 from actors.search.segment import analyse
 from supervisor.metatools import texts
-from supervisor.metatools.arguments.execution import Execute, answers_of, execute
-from supervisor.metatools.arguments.list_requests import of_server
-from supervisor.metatools.arguments.slips import coerce_arguments, slip_of
-from supervisor.metatools.arguments.tools import discover, list_resources, read_resource
+from supervisor.metatools.arguments import discover, list_resources, read_resource
+from supervisor.metatools.discovery import of_server
+from supervisor.metatools.execution import Execute, answers_of, execute
 from supervisor.metatools.lenient_json import NotAnObject, read
+from supervisor.metatools.slips import coerce_arguments, slip_of
 from supervisor.plugins.answers import UnusableAnswer, read_arguments, read_result
 from supervisor.plugins.contract import ToolCall, Undecodable, decode_result
 from supervisor.service.fitting import relay, results, tool_definitions

@@ -30,8 +30,7 @@ from actors.protocol.wire.mirrors import MisplacedMirror, mirrors_in
 from actors.protocol.wire.outline import MalformedJson, Outline, extent, weight
 from actors.protocol.wire.repeated_keys import check_keys
 from actors.search.segment import analyse
-from supervisor.metatools.schemas.rendering import complete, growth, inline_references, quiet, slim
-from supervisor.metatools.schemas.signatures import requirements, signature
+from supervisor.metatools.schemas import complete, growth, inline_references, quiet, requirements, signature, slim
 from supervisor.service.fitting import tool_definitions
 from supervisor.usage.arguments import secret_names
 from tests.fuzz.target import carried, holds, same

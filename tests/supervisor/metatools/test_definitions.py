@@ -9,21 +9,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from supervisor.metatools.arguments.execution import Execute
-from supervisor.metatools.arguments.tools import Discover, ResourceQuery
+from supervisor.metatools.arguments import Discover, ResourceQuery
 from supervisor.metatools.definitions import SCHEMAS
+from supervisor.metatools.execution import Execute
 from tests.sources import nodes
 from tests.supervisor.test_settings import read
 
-ARGUMENTS = Path(__file__).parents[3] / "supervisor" / "metatools" / "arguments"
+METATOOLS = Path(__file__).parents[3] / "supervisor" / "metatools"
+READERS = ("arguments.py", "execution.py", "slips.py")
 
 
 @cache
 def known() -> frozenset[str]:
     """Every text, and every field of a struct, in the modules that read arguments."""
     texts: set[str] = set()
-    for file in ARGUMENTS.glob("*.py"):
-        for node in nodes(file):
+    for file in READERS:
+        for node in nodes(METATOOLS / file):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

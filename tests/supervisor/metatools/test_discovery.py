@@ -17,7 +17,7 @@ from actors.protocol.wire.jsonrpc import encode
 from actors.search.index import Index
 from actors.search.segment import analyse
 from benchmarks.discovery import discover_at_once
-from supervisor.metatools.arguments.tools import Discover, discover
+from supervisor.metatools.arguments import Discover, discover
 from supervisor.metatools.discovery import DiscoverySettings
 from tests.fakes import nasty_tools
 

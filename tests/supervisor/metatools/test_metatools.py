@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
 from actors.protocol.wire import jsonrpc
-from supervisor.metatools import lenient_json
-from supervisor.metatools.arguments import execution, tools
+from supervisor.metatools import arguments as tools
+from supervisor.metatools import execution, lenient_json
 from supervisor.metatools.definitions import BY_EFFECT, DEFINITIONS, KINDS
 from supervisor.service.calls import failures
 from supervisor.tokens.counting import META_TOKENS, META_TOKENS_BY_EFFECT, Tiktoken, count_tool, load_encoding

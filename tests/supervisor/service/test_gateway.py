@@ -47,9 +47,9 @@ from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT
-from supervisor.metatools.answers.lean import lean
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.metatools.discovery import search
+from supervisor.metatools.lean import lean
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import Elicitations

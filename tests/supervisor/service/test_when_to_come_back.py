@@ -18,8 +18,8 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import ServerChanged, ServerStatus
 from actors.search.index import Index
-from supervisor.metatools.answers.page import Context
-from supervisor.metatools.servers.availability import late
+from supervisor.metatools.page import Context
+from supervisor.metatools.servers import late
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_life import Unstartable
 from tests.fakes.mcp_server import FakeServer

@@ -27,7 +27,7 @@ from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui.questions import add_question_pages
 from supervisor.identity.people import Person, Role
 from supervisor.identity.requester import Requester
-from supervisor.metatools.answers import confirmation_form
+from supervisor.metatools import questions
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.client import Client
 from tests.fakes.front_server import Running, dispatch, running
@@ -313,7 +313,7 @@ async def test_for_how_long_a_server_has_been_asking_is_right_wherever_the_clock
     assert [age for age in (int(said[1]), NOW + set_s - row["asked_at"]) if not 0 <= age < 600] == []
 
 
-CONFIRMATION = {"message": "Run shop:buy with {}?", "requestedSchema": confirmation_form.SCHEMA}
+CONFIRMATION = {"message": "Run shop:buy with {}?", "requestedSchema": questions.SCHEMA}
 BUY = Tool(name="buy", described=quoted("Buys <b>it</b>."), annotations=msgspec.Raw(b'{"destructiveHint":true}'))
 
 

@@ -1,1 +1,0 @@
-"""What a model is shown: pages, rows, lists. Pure."""

@@ -1,1 +1,0 @@
-"""How generously the arguments of a call are read. Pure."""

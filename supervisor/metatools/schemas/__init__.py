@@ -1,1 +1,0 @@
-"""Input schemas as a model reads them. Pure."""
