@@ -22,7 +22,7 @@ def forget_frames(error: BaseException) -> None:
     """Take from an error that is told, and from those it came of, the frames that it came through.
 
     One of these mostly holds what holds the error, such as the reply that it came by. So all that its call consisted of
-    would be a cycle, and not freed without a search for garbage (`supervisor.host.loop.pauses` says what that costs).
+    would be a cycle, and not freed without a search for garbage (`supervisor.host.pauses` says what that costs).
     """
     over: BaseException | None = error
     while over is not None and over.__traceback__ is not None:

@@ -41,7 +41,7 @@ from supervisor.config import load
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import open_data_dir
-from supervisor.host.preload import preload
+from supervisor.host.loading import preload
 
 OURS: Final = tuple(str(ROOT / package) + os.sep for package in ("actors", "supervisor"))
 READING: Final = ("supervisor/metatools/arguments/", "supervisor/metatools/lenient_json.py")

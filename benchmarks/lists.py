@@ -23,7 +23,7 @@ from supervisor.config import load
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import open_data_dir
-from supervisor.host.loop.pauses import SWITCH_INTERVAL_S
+from supervisor.host.pauses import SWITCH_INTERVAL_S
 
 SERVER = Path(__file__).with_name("list_server.py")
 MIB = 1024 * 1024

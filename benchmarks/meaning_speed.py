@@ -22,8 +22,8 @@ from actors.search.words.tables import WORLD
 from benchmarks.meanings import load_embedder, memory_mb
 from benchmarks.stall import Ticker
 from benchmarks.table import Aim, Row, percentile
-from supervisor.host.loop.pauses import SWITCH_INTERVAL_S
-from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.host.pauses import SWITCH_INTERVAL_S
+from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.service.calls.meta_calls import AT_ONCE as SEARCHES_AT_ONCE
 from supervisor.service.calls.meta_calls import MAX_WAITING
 

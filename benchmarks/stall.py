@@ -25,7 +25,7 @@ from actors.messages import ServerListed
 from actors.registry.actor import Registry
 from benchmarks.honest import honest
 from benchmarks.search import Tool
-from supervisor.host.loop.pauses import SWITCH_INTERVAL_S
+from supervisor.host.pauses import SWITCH_INTERVAL_S
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
 from supervisor.tokens.counting import TokenCounter

@@ -26,7 +26,7 @@ from supervisor.config import load
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import open_data_dir
-from supervisor.host.loop.pauses import short_pauses
+from supervisor.host.pauses import short_pauses
 
 TICK_S = 0.001
 SETTLE_S = 0.05

@@ -29,8 +29,8 @@ from supervisor.fleet.engine import Engine
 from supervisor.front.http.streams import cancel_when_set
 from supervisor.front.wiring import Front, open_front, serve_front
 from supervisor.host.datadir import DataDir
-from supervisor.host.loop.pauses import keep_catalogue
-from supervisor.host.systemd import Systemd
+from supervisor.host.pauses import keep_catalogue
+from supervisor.host.program import Systemd
 from supervisor.host.version import VERSION
 from supervisor.house import Ground, House, build_house
 from supervisor.servers.deployment import DeployedServer

@@ -30,9 +30,9 @@ from supervisor.delivery.events import DaemonEvents, KnownServers
 from supervisor.delivery.sinks import Sinks
 from supervisor.fleet.engine import Engine
 from supervisor.host.datadir import DataDir
-from supervisor.host.loop.workbench import beside
-from supervisor.host.systemd import Systemd
+from supervisor.host.program import Systemd
 from supervisor.host.version import VERSION
+from supervisor.host.workbench import beside
 from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri

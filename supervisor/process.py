@@ -11,9 +11,8 @@ from supervisor.config import Configuration
 from supervisor.daemon import Daemon
 from supervisor.host.datadir import DataDir
 from supervisor.host.descriptors import raise_limit
-from supervisor.host.loop.program import run_program
-from supervisor.host.preload import preload
-from supervisor.host.systemd import Systemd
+from supervisor.host.loading import preload
+from supervisor.host.program import Systemd, run_program
 from supervisor.servers.reloading.reload import Read
 
 

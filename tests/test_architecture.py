@@ -133,8 +133,8 @@ UNUSED = {
     "supervisor.front.edge.parser.RequestParser.on_body": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_message_complete": "called by httptools",
     "supervisor.host.logs.Writer.emit": "called by `logging`",
-    "supervisor.host.loop.clock.LoopClock.start_clock": "called by trio",
-    "supervisor.host.loop.clock.LoopClock.deadline_to_sleep_time": "called by trio",
+    "supervisor.host.turns.LoopClock.start_clock": "called by trio",
+    "supervisor.host.turns.LoopClock.deadline_to_sleep_time": "called by trio",
     "supervisor.tracing.sdk.PerSecond.should_sample": "called by the SDK of OpenTelemetry",
     "supervisor.tracing.sdk.PerSecond.get_description": "called by the SDK of OpenTelemetry",
 }

@@ -385,7 +385,7 @@ class ServerActor(Actor[ServerMessage]):
     async def run(self, *, task_status: trio.TaskStatus[Address[ServerMessage]] = trio.TASK_STATUS_IGNORED) -> None:
         """Handle messages until the end, and let go of the parts then: they know each other, and cycles may stay.
 
-        (`supervisor/host/loop/pauses.py` says which do; and a daemon may replace servers all day.)
+        (`supervisor/host/pauses.py` says which do; and a daemon may replace servers all day.)
         """
         try:
             await super().run(task_status=task_status)

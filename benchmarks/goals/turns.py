@@ -23,7 +23,7 @@ from supervisor.config import load
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import open_data_dir
-from supervisor.host.loop.pauses import SWITCH_INTERVAL_S, short_pauses
+from supervisor.host.pauses import SWITCH_INTERVAL_S, short_pauses
 
 LATE: Final = Aim("<=", 20, "ms")
 LONGEST: Final = Aim("<=", 100, "ms")

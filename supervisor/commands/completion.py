@@ -69,7 +69,7 @@ async def _of_daemon(url: str) -> list[str]:
 def _of_file(config: Path | None) -> list[str]:
     from supervisor.config import parse
     from supervisor.config.file import read_text
-    from supervisor.host.config_file import find_config
+    from supervisor.host.places import find_config
 
     try:
         path = find_config(config, os.environ)

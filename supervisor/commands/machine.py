@@ -44,8 +44,7 @@ def run_machine(
 ) -> int:
     """Run several nodes, and serve nothing in this process, which holds their port by `sockets`."""
     from supervisor.bridge.start import daemon_command, with_package
-    from supervisor.host.loop.program import run_program
-    from supervisor.host.systemd import Systemd
+    from supervisor.host.program import Systemd, run_program
 
     settings, key = configuration.settings, "supervisor.fleet.nodes"
     if sys.platform != "linux":

@@ -34,11 +34,11 @@ from supervisor.config.remarks import lines as lines_of
 from supervisor.config.settings import Settings
 from supervisor.config.values import PROVIDER_TOKENS, Auth, LogFormat
 from supervisor.fleet.machine.setup import BUSY, IDLE, LISTENING, NodeSetup
-from supervisor.host.config_file import find_config as find_config
 from supervisor.host.datadir import PUBLISHED, DataDir, open_data_dir, previous_of
 from supervisor.host.loading import pause_gc, plain_interrupt
 from supervisor.host.logs import logging_to_stderr
 from supervisor.host.places import default_data_dir, noted
+from supervisor.host.places import find_config as find_config
 
 log = logging.getLogger(__name__)
 

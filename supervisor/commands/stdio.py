@@ -26,8 +26,8 @@ from supervisor.bridge.connection import open_connection
 from supervisor.bridge.pipes import Output, lines
 from supervisor.bridge.relay import Relay
 from supervisor.bridge.start import Starter
-from supervisor.host.config_file import find_config
 from supervisor.host.logs import logging_to_stderr
+from supervisor.host.places import find_config
 from supervisor.metatools.definitions import READS
 
 STDIN, STDOUT = 0, 1

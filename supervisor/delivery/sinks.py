@@ -18,8 +18,8 @@ from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Delivered, EventBatch, Sink
 from supervisor.events.kinds import OfServer, ToolsDiscovered
 from supervisor.host.files import PRIVATE
-from supervisor.host.loop.workbench import beside
-from supervisor.host.preload import preload
+from supervisor.host.loading import preload
+from supervisor.host.workbench import beside
 from supervisor.store import Store
 from supervisor.store.records import DAY_S
 from supervisor.store.tables import SavedEvent

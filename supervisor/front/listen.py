@@ -28,7 +28,7 @@ from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.asking.questions import COMPLETE
 from actors.protocol.changes import EVENTS_CHANGED, MAX_URI_CHARS, UPDATED
 from actors.protocol.wire import json, jsonrpc
-from supervisor.host.loop.wakes import Bell
+from supervisor.host.pauses import Bell
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import MAX_SUBSCRIBED, Updates
 from supervisor.service.port import Revisions, Service

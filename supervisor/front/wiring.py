@@ -64,9 +64,9 @@ from supervisor.front.websocket import FAREWELL_S, McpWebSocket, WebSocketSettin
 from supervisor.host import descriptors
 from supervisor.host.datadir import PUBLISHED, DataDir
 from supervisor.host.logs import count_lost_records
-from supervisor.host.loop.turns import loop_turns
-from supervisor.host.loop.workbench import beside
+from supervisor.host.turns import loop_turns
 from supervisor.host.version import VERSION
+from supervisor.host.workbench import beside
 from supervisor.house import House
 from supervisor.identity.operator_key import KEY_FILE, OperatorKey
 from supervisor.identity.people import Person, Role, team_of, user_of

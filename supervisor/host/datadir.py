@@ -34,7 +34,7 @@ from supervisor.store.file import examine
 LOCK_NAME = "daemon.lock"
 KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values", "webhooks", "fleet"]
 """The keys of a daemon, each a file."""
-OF_FLEET: Final = frozenset({"launch", "session", "request-state"})
+_OF_FLEET: Final = frozenset({"launch", "session", "request-state"})
 """Those that all nodes of a fleet have in common: what one has named or sealed, another one knows."""
 
 DATABASE = "store.sqlite3"
@@ -82,7 +82,7 @@ class DataDir:
 
     def key(self, name: KeyName) -> bytes:
         """Return the secret key of that name, made at the first call. Raises `ConfigError` if it is of no use."""
-        if self.fleet_keys and name in OF_FLEET:
+        if self.fleet_keys and name in _OF_FLEET:
             return _derive(self.fleet_keys[0], name)
         path = self.root / f"{name}.key"
         try:

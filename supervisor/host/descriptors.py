@@ -21,11 +21,11 @@ OWN = 24
 """For the daemon itself: standard streams, listening sockets, epoll, lock, database, log, and files read in passing."""
 
 LEAST_CLIENTS = 4
-SPARE = 4
-AMPLE = 4096
+_SPARE = 4
+_AMPLE = 4096
 """Above this limit the shares alone keep enough free, and nobody counts."""
 
-ENOUGH = 65_536
+_ENOUGH = 65_536
 """The limit is not raised beyond this: more would only cost whoever walks over all descriptors."""
 
 OPEN_MAX = 10_240
@@ -49,7 +49,7 @@ def occupy_standard() -> None:
 def attainable() -> int:
     """Return how far the limit may sensibly be raised."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    return _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
 
 
 def raise_limit() -> int:
@@ -74,4 +74,4 @@ def for_clients() -> int:
 
 def spare() -> bool:
     """Return whether another connection leaves enough for what the daemon itself opens in passing."""
-    return limit() > AMPLE or free() > SPARE
+    return limit() > _AMPLE or free() > _SPARE

@@ -24,7 +24,7 @@ from actors.kit.paths import is_dangling, is_file
 
 BACKUP_SUFFIX = ".mcpvisor.bak"
 PRIVATE = 0o600
-PRIVATE_DIRECTORY = 0o700
+_PRIVATE_DIRECTORY = 0o700
 _CHANGED = "the file has changed meanwhile"
 _AGAIN = "nothing was written; try again"
 
@@ -63,7 +63,7 @@ def replace_text(path: Path, before: str | None, after: str, *, keeps_all: bool 
             raise ConfigError(
                 "the file may not be written", path=str(path), hint="whoever made it so may manage it by other means"
             )
-        backup = _keep(path, before.encode()) if keeps_all else backup_of(path)
+        backup = _keep(path, before.encode()) if keeps_all else _backup_of(path)
         if not keeps_all:
             write_atomically(backup, before.encode())
         write_atomically(target, after.encode(), about)
@@ -86,7 +86,7 @@ def make_private(path: Path) -> list[Path]:
     the last one only. Return those that were made, the outermost first. Raises `OSError`.
     """
     try:
-        path.mkdir(mode=PRIVATE_DIRECTORY)
+        path.mkdir(mode=_PRIVATE_DIRECTORY)
     except FileNotFoundError:
         if path.parent == path:
             raise
@@ -98,7 +98,7 @@ def make_private(path: Path) -> list[Path]:
     return [path]
 
 
-def backup_of(path: Path) -> Path:
+def _backup_of(path: Path) -> Path:
     """Return where the copy of a file is, beside the file itself where `path` is a link."""
     target = Path(os.path.realpath(path))
     return target.with_name(target.name + BACKUP_SUFFIX)
@@ -106,7 +106,7 @@ def backup_of(path: Path) -> Path:
 
 def copies_of(path: Path) -> list[Path]:
     """Return the copies of a file that are there, the newest first."""
-    first = backup_of(path)
+    first = _backup_of(path)
     numbers = (each.name.removeprefix(f"{first.name}.") for each in first.parent.glob(f"{glob_escape(first.name)}.*"))
     later = sorted((int(number) for number in numbers if number.isdecimal()), reverse=True)
     copies = [first.with_name(f"{first.name}.{number}") for number in later]
@@ -119,7 +119,7 @@ def _keep(path: Path, content: bytes) -> Path:
     for copy in copies:
         if copy.read_bytes() == content:
             return copy
-    first = backup_of(path)
+    first = _backup_of(path)
     number = int(copies[0].suffix[1:]) if copies and copies[0] != first else 1 if copies else 0
     while True:
         copy = first.with_name(f"{first.name}.{number + 1}") if number else first

@@ -33,13 +33,13 @@ from actors.kit import is_want
 if TYPE_CHECKING:  # the bridge logs, too, and has no use for the configuration
     from supervisor.config.values import LogFormat
 
-MAX_RECORDS = 10_000
+_MAX_RECORDS = 10_000
 MAX_RECORD_CHARS = 16_384
 MAX_TRACE_LINES = 200
-JOIN_S = 2.0
-SHORT_CHARS = min(1000, select.PIPE_BUF // 4 - 1)
+_JOIN_S = 2.0
+_SHORT_CHARS = min(1000, select.PIPE_BUF // 4 - 1)
 """In UTF-8 at most PIPE_BUF bytes (POSIX): a pipe that takes any takes all of them."""
-STDERR = 2
+_STDERR = 2
 _NOISY = ("hypercorn", "quart", "httpx2", "httpcore2", "trio_websocket", "watchdog")
 
 
@@ -98,7 +98,7 @@ class JsonLines(logging.Formatter):
         )
 
 
-FORMATS: Final[dict[LogFormat, Callable[[str], logging.Formatter]]] = {"text": Lines, "json": JsonLines}
+_FORMATS: Final[dict[LogFormat, Callable[[str], logging.Formatter]]] = {"text": Lines, "json": JsonLines}
 
 
 def _json_line(record: LogRecord) -> str:
@@ -123,9 +123,9 @@ def _visible(text: str) -> str:
 class Writer(logging.Handler):
     """Hands lines to a thread that writes them to a file descriptor, which it owns. Never waits."""
 
-    def __init__(self, fd: int, max_records: int = MAX_RECORDS, form: LogFormat = "text", node: str = "") -> None:
+    def __init__(self, fd: int, max_records: int = _MAX_RECORDS, form: LogFormat = "text", node: str = "") -> None:
         super().__init__()
-        self.setFormatter(FORMATS[form](node))
+        self.setFormatter(_FORMATS[form](node))
         self._form, self._node = form, node
         self.lost = 0
         """Records that did not fit or could not be written."""
@@ -146,7 +146,7 @@ class Writer(logging.Handler):
         except Exception:  # noqa: BLE001 - a record that cannot be formatted must not harm whoever logged it
             self.lost += 1
 
-    def finish(self, timeout_s: float = JOIN_S) -> None:
+    def finish(self, timeout_s: float = _JOIN_S) -> None:
         """Write what is queued, but never wait longer for a pipe that nobody reads."""
         self._ending = True
         with suppress(queue.Full):  # then the thread looks at `_ending` when it gets that far
@@ -170,8 +170,8 @@ class Writer(logging.Handler):
         """Write what a pipe takes without waiting; the rest is lost, as is JSON that would have to be cut."""
         while not self._queue.empty() and select.select((), (self._fd,), (), 0)[1]:
             line = self._queue.get_nowait() or ""
-            if line and (self._form == "text" or len(line) <= SHORT_CHARS):
-                self._write(line[:SHORT_CHARS])
+            if line and (self._form == "text" or len(line) <= _SHORT_CHARS):
+                self._write(line[:_SHORT_CHARS])
         os.close(self._fd)
 
     def _run(self) -> None:
@@ -212,14 +212,14 @@ def count_lost_records() -> int:
 
 
 @contextmanager
-def logging_to_stderr(level: str, fd: int = STDERR, form: LogFormat = "text", node: str = "") -> Iterator[Writer]:
+def logging_to_stderr(level: str, fd: int = _STDERR, form: LogFormat = "text", node: str = "") -> Iterator[Writer]:
     """Log to stderr for the block, from a thread that may block alone. The root logger is as before afterwards.
 
     `node`: which of several daemons writes there, if there are several.
     """
     root = logging.getLogger()
     before = root.level
-    writer = Writer(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1), form=form, node=node)
+    writer = Writer(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _STDERR + 1), form=form, node=node)
     root.addHandler(writer)
     set_level(level)
     for noisy in _NOISY:

@@ -20,7 +20,7 @@ from supervisor.host.loading import OUTLIVED
 
 log = logging.getLogger(__name__)
 
-GOES_ON = "received %s and go on"
+_GOES_ON = "received %s and go on"
 
 
 def outlive_terminal() -> None:
@@ -95,7 +95,7 @@ async def end_on_signals(
                 log.info("received SIGHUP: the configuration is read again")
                 reload()
             elif number in OUTLIVED:
-                log.info(GOES_ON, signal.Signals(number).name)
+                log.info(_GOES_ON, signal.Signals(number).name)
             elif closing.is_set():
                 at_once()  # the kill shims see our end and remove every server
             else:

@@ -18,16 +18,16 @@ import trio
 
 from supervisor.config.file import Stamp as Stamp
 from supervisor.config.file import stamp as stamp
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
 log = logging.getLogger(__name__)
 
-SETTLE_S: Final = 0.1
+_SETTLE_S: Final = 0.1
 """A file that was not touched for so long is written."""
-SETTLES: Final = 10
+_SETTLES: Final = 10
 """So often it may be found changed again; then it is taken as it is."""
 MAX_LINKS: Final = 40
 """As the system itself follows (Linux, path_resolution(7))."""
@@ -75,8 +75,8 @@ class FileWatch:
 
     async def _settle(self, events: Events) -> dict[Path, Stamp]:
         stamps = await self._look(events)
-        for _ in range(SETTLES):
-            await trio.sleep(SETTLE_S)
+        for _ in range(_SETTLES):
+            await trio.sleep(_SETTLE_S)
             before, stamps = stamps, await self._look(events)
             if stamps == before:
                 break

@@ -13,8 +13,8 @@ import trio
 
 from actors.kit import Latest
 from supervisor.config.values import PROVIDER_TOKENS
-from supervisor.host.loop.workbench import beside
-from supervisor.host.preload import preload
+from supervisor.host.loading import preload
+from supervisor.host.workbench import beside
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import DeployedServer, Deployment

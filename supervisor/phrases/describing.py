@@ -30,7 +30,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions, Latest
 from actors.registry_inbox import PhrasesChanged
 from supervisor.config.sections import DescribeSettings
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.phrases.asking import Model, NoAnswer, messages_of, sentences_of
 from supervisor.phrases.port import DescribingStatus
 from supervisor.phrases.sources import Kept, Sources

@@ -10,7 +10,7 @@ from actors.kit import Conditions
 from actors.registry.actor import Registry
 from actors.transport.stdio.containment import Containment
 from supervisor.config import Settings
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.store import Store
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from functools import partial
 
 from actors.transport.stdio.containment import Containment
 from supervisor.config.sections import DescribeSettings
-from supervisor.host.loop.workbench import beside
-from supervisor.host.preload import preload
+from supervisor.host.loading import preload
+from supervisor.host.workbench import beside
 from supervisor.phrases.asking import Message, Model
 from supervisor.phrases.program import Program
 

@@ -35,7 +35,7 @@ from actors.transport.base import Transport
 from actors.transport.redaction import Mask
 from supervisor.config.given import RestingServer
 from supervisor.fleet.errors import NodeAway
-from supervisor.host.loop.wakes import wakes
+from supervisor.host.pauses import wakes
 from supervisor.metatools.servers import missing_values_error
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.instances import Launcher, Registers, Statuses

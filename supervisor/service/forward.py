@@ -20,7 +20,7 @@ from actors.protocol.agreement.capabilities import STREAM
 from actors.protocol.tasks import RESULT
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import plain
 from supervisor.metrics.meters import Meters
 from supervisor.metrics.words import error_label

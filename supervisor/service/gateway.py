@@ -31,8 +31,8 @@ from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
 from supervisor.fleet.lives import DaemonLife
-from supervisor.host.loop.wakes import DebouncedSignal
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.pauses import DebouncedSignal
+from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import definitions, inventory
 from supervisor.metrics.meters import Meters

@@ -26,7 +26,7 @@ from actors.protocol.changes import subscribable
 from actors.protocol.listing import SKILLS, capability_names
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.metatools.servers import SERVERS_TOKENS, Purposes, list_names, roll
 from supervisor.metatools.texts import estimate_tokens
 from supervisor.servers.deployment import Deployment

@@ -25,7 +25,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from actors.transport.redaction import Confidential
 from supervisor.config.call_rules import CallRules
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import Audit
 from supervisor.identity.people import team_of, user_of
 from supervisor.identity.requester import ORIGIN

@@ -39,7 +39,7 @@ from actors.kit import AnyOf, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.registry.reviews import AGAIN_S
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.people import Rights, Viewer, servers_of
 from supervisor.plugins.hooks import PluginTable
 from supervisor.plugins.running import RunningPlugin

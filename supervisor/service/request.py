@@ -18,7 +18,7 @@ from actors.protocol.asking.input_required import RESPONSES, STATE, Retry
 from actors.protocol.listing import LISTED_BY
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.tasks import HeldTask
 

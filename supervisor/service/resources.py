@@ -21,7 +21,7 @@ from actors.errors import InvalidArguments, ProtocolViolation
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.metatools.arguments import read_resource
 from supervisor.metatools.inventory import rewrite_meta
 from supervisor.service.asking.exchange import Exchange

@@ -27,7 +27,7 @@ from actors.errors import ProtocolViolation, SkillMismatch, SupervisorError
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.metatools.inventory import rename_skill
 from supervisor.metatools.texts import clean
 from supervisor.service.asking.exchange import Exchange

@@ -24,7 +24,7 @@ from actors.protocol.changes import EVENTS_CHANGED, MAX_URI_CHARS, SUBSCRIBE, UN
 from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Updates

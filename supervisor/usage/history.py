@@ -22,7 +22,7 @@ from typing import Final, Protocol
 import msgspec
 import trio
 
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.usage.periods import KEPT_S, LENGTH_S, OF, Level, Period, decode, start_of
 from supervisor.usage.records import CallRecord
 

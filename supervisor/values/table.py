@@ -17,7 +17,7 @@ from msgspec.structs import astuple, replace
 
 from actors.errors import SupervisorError
 from actors.kit import Latest
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.people import Given, GivenValues, Owner, Person, Tier
 from supervisor.identity.tokens import NotKept
 from supervisor.servers.deployment import Deployment

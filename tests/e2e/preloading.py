@@ -6,8 +6,8 @@ from importlib import import_module
 
 from supervisor.config import Settings
 from supervisor.config.values import keys_of
-from supervisor.host import preload
+from supervisor.host import loading
 
-for module in (*preload.LATE, *preload.FOR_REMOTE):
+for module in (*loading.LATE, *loading.FOR_REMOTE):
     import_module(module)
 keys_of(Settings)

@@ -36,9 +36,8 @@ from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets, url_of
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.host.hard_end import HardEnd
-from supervisor.host.loop.program import EXIT_CRASH
-from supervisor.host.loop.readiness import READY_PER_TURN
+from supervisor.host.pauses import READY_PER_TURN
+from supervisor.host.program import EXIT_CRASH, HardEnd
 from supervisor.house import House
 from supervisor.process import run
 from supervisor.servers.capacity import Capacity

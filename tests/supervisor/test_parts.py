@@ -14,8 +14,8 @@ from actors.kit import Conditions
 from supervisor.delivery.delivery import Delivery
 from supervisor.delivery.events import DaemonEvents
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.host.loop.lag import LoopLag
-from supervisor.host.systemd import Systemd
+from supervisor.host.program import Systemd
+from supervisor.host.turns import LoopLag
 from supervisor.parts import POLICY, DaemonParts, PartLost
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.journals.keeper import LogKeeper

@@ -33,8 +33,7 @@ from supervisor.fleet.machine.own_engine import OwnEngine, engine_directory, fin
 from supervisor.fleet.machine.setup import NodeSetup
 from supervisor.host.datadir import DATABASE, PUBLISHED, DataDir, make_data_dir, previous_of
 from supervisor.host.files import write_atomically
-from supervisor.host.loop.program import EXIT_CRASH, EXIT_STUCK, ProgramFailed
-from supervisor.host.systemd import Systemd
+from supervisor.host.program import EXIT_CRASH, EXIT_STUCK, ProgramFailed, Systemd
 from supervisor.store import open_store
 
 log = logging.getLogger(__name__)

@@ -41,7 +41,7 @@ from supervisor.front.edge.fields import MOST_BYTES
 from supervisor.front.edge.parser import HttpProtocolError
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.wire import Allowance, Leaving, Turns, Wire
-from supervisor.host.loop.wakes import Bell
+from supervisor.host.pauses import Bell
 
 _LIGHT_BYTES: Final = 128
 """A fragment in the middle of a message that carries less than this counts like a control frame."""

@@ -48,9 +48,8 @@ from supervisor.front.pages.server_rows import (
     tool_names_row,
 )
 from supervisor.front.pages.shared_page import SharedPage
-from supervisor.host.loop.lag import LoopLag
-from supervisor.host.loop.turns import LoopTurns
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.turns import LoopLag, LoopTurns
+from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.operator_key import OperatorKey
 from supervisor.identity.people import ConfirmRules, Person, user_of

@@ -19,7 +19,7 @@ from werkzeug.http import parse_options_header
 
 from actors.errors import InvalidArguments
 from actors.protocol.wire import json
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ from supervisor.front.pages.audit import describe
 from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.requests import NoKey, check_from_here
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.operator_key import endpoint
 from supervisor.servers.reloading.port import Published, Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of

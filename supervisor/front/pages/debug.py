@@ -23,7 +23,7 @@ from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.metadata import findings
 from supervisor.front.pages.server_rows import figures_row, status_row, token_savings
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 
 _NOT_READ: Final = msgspec.structs.asdict(Readings())
 

@@ -10,7 +10,7 @@ from quart_trio import QuartTrio
 
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 
 MAX_EVENTS: Final = 500
 """Of one page."""

@@ -29,7 +29,7 @@ from actors.transport.stdio.resources.allotment import ProcessFigures
 from supervisor.front.pages.api import ROWS_AT_ONCE, View
 from supervisor.front.pages.server_rows import word_of
 from supervisor.front.pages.shared_page import SharedPage
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.metrics import families
 from supervisor.metrics.collector import ENCODERS, Encoder, FamilyValues, FigureCollector, content_type_for
 from supervisor.metrics.families import FAMILIES, Family

@@ -24,7 +24,7 @@ from actors.catalogue.phrases import digest_of, parameter_names
 from actors.catalogue.snapshot import Entry
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 
 MAX_ROWS: Final = 100
 

@@ -36,7 +36,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import token_savings
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.people import ConfirmRules
 from supervisor.metatools.texts import escape
 from supervisor.servers.deployment import Deployment

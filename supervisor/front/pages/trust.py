@@ -29,7 +29,7 @@ from supervisor.front.pages.audit import describe as describe_change
 from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.configuration import check_key
 from supervisor.front.pages.tools import changes
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 
 MAX_ROWS: Final = 100
 MAX_APPROVED: Final = 500

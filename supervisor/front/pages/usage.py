@@ -18,7 +18,7 @@ from supervisor.events.event import MemberNumbers
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.people import user_of
 from supervisor.usage.records import FAILED, NOT_SENT, CallOutcome, CallRecord
 from supervisor.usage.summaries import WINDOWS, By, CallSelection, begin_of, figures, rows, timeline, total

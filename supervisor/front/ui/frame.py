@@ -26,7 +26,7 @@ from supervisor.front.pages.app import error_body, page_of
 from supervisor.front.pages.bodies import read_fields
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui import plots, words
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.people import Role
 from supervisor.identity.requester import ANYBODY
 from supervisor.metatools.texts import clean

@@ -30,7 +30,7 @@ from supervisor.front.ui.people import MAX_NAMES, add_people
 from supervisor.front.ui.plots import lifeline
 from supervisor.front.ui.questions import add_question_pages
 from supervisor.front.ui.words import defined_by, display_name, kind_of, life_of, told_of
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.requester import EXECUTE
 from supervisor.servers.deployment import Deployment
 from supervisor.usage.records import OUTCOMES

@@ -18,7 +18,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
 from supervisor.front.pages.tokens import NewToken, make_token, token_row
 from supervisor.front.ui.frame import Frame
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.people import ROLES
 from supervisor.values.holders import MAX_USERS, known_users, value_holders
 

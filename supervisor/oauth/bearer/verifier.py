@@ -27,7 +27,7 @@ import trio
 from actors.errors import ProviderUnavailable
 from actors.kit import Latest
 from actors.kit.fairness.quota import Quota
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.people import Issuer
 from supervisor.identity.requester import TokenGrant, TokenRefused, UnknownKey, network_of
 from supervisor.oauth.bearer.claims import PublicKey, check_jwt, named_issuer, read_introspection, read_keys

@@ -29,7 +29,7 @@ from supervisor.fleet.records import NOT_YET
 from supervisor.fleet.status import PublishedConfiguration
 from supervisor.host.datadir import PUBLISHED, previous_of
 from supervisor.host.files import read_if_there, write_atomically
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.fleet.records import MAX_BYTES, SharedRecords
 from supervisor.servers.reloading.difference import diff

@@ -27,7 +27,7 @@ from actors.registry.actor import Message as RegistryMessage
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import OfferPublished
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.servers.fleet.launch_messages import LaunchKeys
 from supervisor.servers.launches.running import Recall
 

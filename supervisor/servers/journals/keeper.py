@@ -23,7 +23,7 @@ import trio
 from actors.kit import AnyOf, Conditions, Latest, Pauses, is_want, reason_of
 from actors.server.operators.journal import MAX_LINES, MAX_NOTES, Journal, KeptLine
 from actors.transport.redaction import Mask
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals.files import FileLine, Limits, LogFiles, ReadLimit, ServerLine, Wanted
 from supervisor.servers.journals.journals import Due, Journals

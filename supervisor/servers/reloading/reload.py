@@ -32,9 +32,9 @@ from supervisor.config.sections import PLUGINS
 from supervisor.config.values import SeveralErrors, raise_new
 from supervisor.host.files import read_if_there, replace_text
 from supervisor.host.logs import set_level
-from supervisor.host.loop.workbench import beside
-from supervisor.host.systemd import Systemd
+from supervisor.host.program import Systemd
 from supervisor.host.watching import FileWatch
+from supervisor.host.workbench import beside
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.audit import Outcome as Recorded
 from supervisor.identity.requester import ORIGIN, RequestOrigin

@@ -25,7 +25,7 @@ from actors.principal import ClientKey, Principal
 from actors.protocol.agreement.capabilities import ELICIT
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.config.call_rules import CallRules
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import Audit
 from supervisor.metatools import questions
 from supervisor.service.asking.exchange import Exchange

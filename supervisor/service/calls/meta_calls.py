@@ -24,7 +24,7 @@ from actors.principal import Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.search.text import squash
-from supervisor.host.loop.workbench import SMALL_BYTES, Workbench, beside
+from supervisor.host.workbench import SMALL_BYTES, Workbench, beside
 from supervisor.metatools import definitions, execution, inventory, needs, questions
 from supervisor.metatools.arguments import Discover, ResourceQuery, discover, list_resources
 from supervisor.metatools.discovery import (

@@ -29,7 +29,7 @@ from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.fleet.lives import HeldElsewhere
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.metatools.execution import Asked, Execute
 from supervisor.metatools.lenient_json import number, plain
 from supervisor.metatools.questions import later_result

@@ -17,7 +17,7 @@ from actors.errors import InvalidArguments
 from actors.principal import Principal
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
-from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments import ARGUMENT_KEYS
 from supervisor.metatools.execution import PICK, Execute

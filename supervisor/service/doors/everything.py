@@ -26,7 +26,7 @@ from actors.protocol.tasks import OF_ONE
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.metatools.inventory import rename_skill, rewrite_meta
 from supervisor.metatools.servers import unlisted_of
 from supervisor.metatools.texts import clean

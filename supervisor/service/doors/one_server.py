@@ -38,7 +38,7 @@ from actors.protocol.tasks import SINCE as TASKS_SINCE
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.metatools.inventory import cursor_of
 from supervisor.metatools.servers import refusal
 from supervisor.metatools.texts import clean

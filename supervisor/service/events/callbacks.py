@@ -31,8 +31,8 @@ from actors.protocol.wire.jsonrpc import encode
 from actors.transport.border import Border
 from actors.transport.redaction import Confidential
 from supervisor.events.event import sign
-from supervisor.host.loop.workbench import beside
-from supervisor.host.preload import preload
+from supervisor.host.loading import preload
+from supervisor.host.workbench import beside
 from supervisor.oauth.issuers.metadata import origin
 from supervisor.service.events.limits import (
     CALLBACK_S,

@@ -34,7 +34,7 @@ from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.events.event import timestamp
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.exchange import Exchange, SessionState
 from supervisor.service.client import Client, Updates

@@ -19,8 +19,8 @@ from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import RemoteError, encode
-from supervisor.host.loop.wakes import wakes
-from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.host.pauses import wakes
+from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.identity.people import Role
 from supervisor.identity.requester import ORIGIN
 from supervisor.metatools.inventory import cursor_of

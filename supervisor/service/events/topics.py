@@ -22,7 +22,7 @@ from actors.kit import Shares
 from actors.principal import Principal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from supervisor.host.loop.wakes import Bell
+from supervisor.host.pauses import Bell
 from supervisor.service.events.journal import Journal, Reading, TopicLog
 from supervisor.service.events.limits import (
     LINGER_S,

@@ -30,7 +30,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from actors.transport.http.addresses import plain
 from actors.transport.redaction import Confidential
 from supervisor.events.event import PREFIX, key_of, timestamp
-from supervisor.host.loop.wakes import Bell
+from supervisor.host.pauses import Bell
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.people import Role
 from supervisor.service.events.callbacks import Callbacks, Limiters, Receiver

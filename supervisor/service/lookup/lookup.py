@@ -36,7 +36,7 @@ from actors.principal import Principal
 from actors.router import Message as RouterMessage
 from actors.server.calls.errors import log_hint
 from actors.server.recovery import STARTING_RETRY_S
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.metatools.definitions import EXECUTE, READ_ONLY, SCHEMAS
 from supervisor.metatools.servers import (
     availability_of,

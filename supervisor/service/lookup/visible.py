@@ -15,7 +15,7 @@ from actors.kit import Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.metatools.servers import newcomers
 from supervisor.service.client import Client
 from supervisor.service.realms import Realm

@@ -23,7 +23,7 @@ from actors.kit import ClientQuota, Latest
 from actors.kit.fairness.quota import divide
 from actors.principal import ClientKey
 from supervisor.fleet.lives import DaemonLife, life_in
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.metatools.texts import estimate_tokens
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange

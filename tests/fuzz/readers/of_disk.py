@@ -21,7 +21,7 @@ from actors.transport.stdio.causes import cause_of
 from actors.transport.stdio.installer import failure, failure_in
 from actors.transport.stdio.resources.figures import read_trees
 from actors.transport.stdio.resources.groups import look_at_memory, own_group, was_out_of_memory
-from supervisor.host.systemd import Systemd
+from supervisor.host.program import Systemd
 from supervisor.servers.journals.files import LogFiles, ReadLimit, file_name, parse_file_name
 from supervisor.store.database import Database
 from supervisor.store.sealing import Sealing

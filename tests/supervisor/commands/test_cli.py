@@ -31,7 +31,7 @@ from supervisor.daemon_client.client import DaemonClient, connect
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.demo.setting import configuration, running_daemon
-from supervisor.host.config_file import find_config
+from supervisor.host.places import find_config
 from tests.e2e.fork_server import forking
 
 ROOT = Path(__file__).parents[3]

@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import InvalidArguments, TooManyCalls
 from actors.principal import LOCAL, Principal
 from supervisor.front.listen import NOTHING_TOLD, Change, ChangePace, StreamLimit, Watch, read_subscription, told_of
-from supervisor.host.loop.wakes import PER_TURN
+from supervisor.host.pauses import PER_TURN
 from supervisor.service.port import Revisions
 from tests.fakes.service import FakeService
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 
 STUCK = """
 import resource, threading
-from supervisor.host.hard_end import HardEnd
+from supervisor.host.program import HardEnd
 
 def no_thread(self):
     raise RuntimeError("can't start new thread")
@@ -54,7 +54,7 @@ def test_an_end_in_order_is_not_cut_short(early: bool) -> None:
 
 STOPPED = """
 import sys, threading
-from supervisor.host.hard_end import HardEnd
+from supervisor.host.program import HardEnd
 
 end = HardEnd(3.0, 75)
 end.begin()

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from supervisor.host.systemd import MAX_STATUS_CHARS, Systemd
+from supervisor.host.program import MAX_STATUS_CHARS, Systemd
 
 Socket = tuple[str, socket.socket]
 

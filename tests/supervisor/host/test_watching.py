@@ -44,7 +44,7 @@ class Told:
 
 @pytest.fixture(autouse=True)
 def short_settling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "SETTLE_S", 0.01)
+    monkeypatch.setattr(watching, "_SETTLE_S", 0.01)
 
 
 @asynccontextmanager
@@ -214,7 +214,7 @@ async def test_who_only_reads_or_changes_what_stands_beside_it_is_not_told_of(tm
 async def test_a_file_that_is_written_slowly_is_told_of_when_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "SETTLE_S", 0.2)
+    monkeypatch.setattr(watching, "_SETTLE_S", 0.2)
     file = tmp_path / "mcp.json"
     file.write_text("")
     sizes = list[int]()

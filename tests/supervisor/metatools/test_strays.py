@@ -16,7 +16,7 @@ from actors.catalogue.snapshot import Entry
 from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import InvalidArguments
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.metatools.execution import Execute
 from supervisor.metatools.lenient_json import read
 from supervisor.metatools.slips import slip_of, takes_no_others

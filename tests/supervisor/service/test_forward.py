@@ -10,7 +10,7 @@ import pytest
 
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.transport.redaction import Mask
-from supervisor.host.loop.workbench import SMALL_BYTES
+from supervisor.host.workbench import SMALL_BYTES
 from supervisor.service.fitting.results import Shown
 from supervisor.service.forward import MAX_ERROR_BYTES, fitting_cost, mask_error, within_limits
 

@@ -45,7 +45,7 @@ from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, S
 from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.metatools.discovery import search

@@ -19,7 +19,7 @@ from actors.server import subscribers
 from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.config.values import MIB
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.service import tasks
 from supervisor.service.asking import elicitations, rounds
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations

@@ -22,7 +22,7 @@ from actors.messages import RefreshServer
 from actors.principal import LOCAL
 from actors.registry_inbox import AwaitShown, RulesChanged
 from supervisor.config import Settings
-from supervisor.host.loop.workbench import beside
+from supervisor.host.workbench import beside
 from supervisor.identity.people import OPERATOR
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable, chosen_by

@@ -14,7 +14,7 @@ from actors.life.states import State
 from actors.messages import SleepServer
 from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import SKILLS
-from supervisor.host.loop.workbench import SMALL_BYTES
+from supervisor.host.workbench import SMALL_BYTES
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer

@@ -27,7 +27,7 @@ from supervisor.fleet.machine.machine import MachineNodes
 from supervisor.fleet.machine.node_process import NodeCommand
 from supervisor.fleet.machine.own_engine import SOCKET, engine_directory
 from supervisor.host.datadir import PUBLISHED, DataDir, open_data_dir, previous_of
-from supervisor.host.loop.program import EXIT_CRASH, ProgramFailed, run_program
+from supervisor.host.program import EXIT_CRASH, ProgramFailed, run_program
 
 ENGINE = FleetSettings(engine="unix:///nowhere", keys=("k" * 32,), node="m", nodes=2)
 NODE = """

@@ -15,7 +15,7 @@ from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.websocket import WebSocket
 from supervisor.front.edge.wire import Leaving
-from supervisor.host.loop.wakes import PER_TURN
+from supervisor.host.pauses import PER_TURN
 from tests.fakes.front_server import frame
 from tests.fakes.ready import LoopTurns
 

@@ -16,7 +16,7 @@ from actors.errors import CannotAsk, InvalidArguments, MalformedRequest
 from actors.messages import CallServer, Question, Result
 from actors.principal import LOCAL
 from actors.protocol.asking.input_required import Retry
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.service.asking.confirmations import Confirmations, Consents, Declined
 from supervisor.service.asking.exchange import Exchange, QuestionTable, SessionState
 from supervisor.service.asking.rounds import GRACE_S, Parked, Parking, Rounds

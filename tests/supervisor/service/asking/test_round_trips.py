@@ -27,7 +27,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.search.index import Index
 from supervisor.config import ServerConfig
 from supervisor.config.values import Ask
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames

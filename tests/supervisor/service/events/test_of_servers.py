@@ -22,7 +22,7 @@ from actors.principal import LOCAL
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.search.index import Index
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.events.limits import MAX_EVENT_BYTES, TooManyEvents
 from supervisor.service.events.of_servers import FASTEST_S, LONGEST_PAUSE_S, MAX_DRAINS, SILENT_S, ServerEvents

@@ -14,7 +14,7 @@ from actors.errors import CallRefused, CallTimedOut, SupervisorError
 from actors.kit import Feed
 from actors.protocol.asking.questions import Fallback
 from supervisor.config import ServerConfig
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolCall
 from supervisor.plugins.questions import ConfirmationInput, QuestionInput, SelectInput, TextInput, UserQuestion
 from supervisor.service.asking.elicitations import Elicitations

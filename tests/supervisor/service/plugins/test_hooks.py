@@ -14,7 +14,7 @@ from actors.messages import CallServer, Result
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.identity.people import People, Person, Team, principal_of
 from supervisor.identity.requester import ORIGIN, Requester, RequestOrigin
 from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolCall, decode_result

@@ -14,7 +14,7 @@ from actors.errors import InvalidArguments
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.config import ServerConfig
 from supervisor.config.values import MIB
-from supervisor.host.loop.workbench import Workbench
+from supervisor.host.workbench import Workbench
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import WHOLE
 from supervisor.service.results.cutting import META_KEY

@@ -23,7 +23,7 @@ SMALL_BYTES = 4096
 """Of what a model writes; reading that costs a few milliseconds at the very worst. Work of that size is done at once:
 whoever performs every call looks beforehand, as even a coroutine for it is too much.
 """
-MAX_WAITING = 64
+_MAX_WAITING = 64
 
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ Ts = TypeVarTuple("Ts")
 class Workbench:
     """Runs pure functions, so many large ones `at_once`. One for all that is done for clients, and one for searches."""
 
-    def __init__(self, max_waiting: int = MAX_WAITING, at_once: int = 1) -> None:
+    def __init__(self, max_waiting: int = _MAX_WAITING, at_once: int = 1) -> None:
         self._turns = trio.CapacityLimiter(at_once)
         self._max_waiting = max_waiting
 

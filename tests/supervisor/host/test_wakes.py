@@ -11,8 +11,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.kit import Latest
-from supervisor.host.loop import wakes as module
-from supervisor.host.loop.wakes import MANY, PER_TURN, Bell, DebouncedSignal, Wakes
+from supervisor.host import pauses as module
+from supervisor.host.pauses import MANY, PER_TURN, Bell, DebouncedSignal, Wakes
 
 SOME = PER_TURN * 5 + 3
 AT_MOST = 2 * PER_TURN

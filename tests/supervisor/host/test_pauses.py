@@ -21,7 +21,7 @@ from actors.protocol.wire.json import quoted
 from actors.search.document import Document
 from actors.search.index import Index
 from actors.search.segment import analyse
-from supervisor.host.loop.pauses import (
+from supervisor.host.pauses import (
     LEAST_GROWN,
     LONG_S,
     OFTEN,

@@ -10,7 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.host.loop.clock import AGAIN_S, CATCH_UP_S, LONGEST_WAIT_S, STANDSTILL_S, LoopClock
+from supervisor.host.turns import AGAIN_S, CATCH_UP_S, LONGEST_WAIT_S, STANDSTILL_S, LoopClock
 from tests.fakes.clock import Clock
 
 SMALL_S = 1e-6

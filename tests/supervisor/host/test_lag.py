@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 import trio.testing
 
-from supervisor.host.loop.lag import LOOK_EVERY_S, LoopLag
+from supervisor.host.turns import LOOK_EVERY_S, LoopLag
 
 
 async def test_it_is_as_late_as_it_was_held_up(mock_clock: trio.testing.MockClock) -> None:

@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio._core import _run
 
-from supervisor.host.loop.readiness import MANY, READY_PER_TURN, few_at_once
-from supervisor.host.loop.turns import LoopTurns
+from supervisor.host.pauses import _MANY_READY, READY_PER_TURN, few_at_once
+from supervisor.host.turns import LoopTurns
 from tests.fakes.ready import in_turns, pairs, woken
 
 pytestmark = in_turns
@@ -29,10 +29,10 @@ async def test_many_that_are_ready_at_the_same_moment_are_woken_a_few_in_each_tu
 async def test_garbage_is_searched_for_when_many_come_in_a_row() -> None:
     searches: list[None] = []
     few_at_once(lambda: searches.append(None), LoopTurns())
-    for _ in range(2 * MANY // READY_PER_TURN):
+    for _ in range(2 * _MANY_READY // READY_PER_TURN):
         await woken(READY_PER_TURN - 1)
     assert not searches
-    await woken(MANY + READY_PER_TURN)
+    await woken(_MANY_READY + READY_PER_TURN)
     assert len(searches) == 1
 
 

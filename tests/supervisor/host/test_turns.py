@@ -9,8 +9,8 @@ import time
 import pytest
 import trio
 
-from supervisor.host.loop.pauses import short_pauses
-from supervisor.host.loop.turns import (
+from supervisor.host.pauses import short_pauses
+from supervisor.host.turns import (
     LOGGED_S,
     LOOK_S,
     MAX_FRAMES,
@@ -75,7 +75,7 @@ def test_a_turn_that_takes_very_long_is_logged_while_it_does_and_when_it_ends(ca
     watched.wait(0.6)
     assert watched.turns.look(ME) == LOOK_S
     (held,) = caplog.messages
-    assert held.startswith("the loop is held for 1.0 s so far, in supervisor.host.loop.turns._places:")
+    assert held.startswith("the loop is held for 1.0 s so far, in supervisor.host.turns._places:")
     assert f"{__name__}.{test_a_turn_that_takes_very_long_is_logged_while_it_does_and_when_it_ends.__name__}:" in held
     assert secret not in held
     assert held.count(" < ") < MAX_FRAMES
@@ -160,7 +160,7 @@ async def test_a_loop_that_is_held_is_seen_by_the_thread(caplog: pytest.LogCaptu
             said.set()
 
     handler = Said()
-    logging.getLogger("supervisor.host.loop.turns").addHandler(handler)
+    logging.getLogger("supervisor.host.turns").addHandler(handler)
     try:
         with watch_turns(watched), short_pauses():
             assert loop_turns() is watched
@@ -169,7 +169,7 @@ async def test_a_loop_that_is_held_is_seen_by_the_thread(caplog: pytest.LogCaptu
             assert said.wait(30), "the test holds the loop, and nobody says so"
             await trio.lowlevel.checkpoint()
     finally:
-        logging.getLogger("supervisor.host.loop.turns").removeHandler(handler)
+        logging.getLogger("supervisor.host.turns").removeHandler(handler)
     assert f"{__name__}.test_a_loop_that_is_held_is_seen_by_the_thread:" in caplog.messages[0]
     assert watched.longest_s >= LOGGED_S
     assert watched.stalls == 1

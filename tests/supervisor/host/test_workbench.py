@@ -9,7 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import TooManyCalls
-from supervisor.host.loop.workbench import SMALL_BYTES, Workbench, beside
+from supervisor.host.workbench import SMALL_BYTES, Workbench, beside
 
 
 async def test_small_work_is_done_at_once_and_large_work_in_a_thread() -> None:

@@ -1,1 +1,0 @@
-"""Keeping turns of the loop short: pauses, wakes, work beside it."""
