@@ -26,7 +26,7 @@ LAYERS = {
         f"supervisor.{name}"
         for name in (
             *("config", "events", "fleet", "host", "identity", "metatools", "metrics", "neural", "phrases", "plugins"),
-            *("store", "tokens", "tracing", "usage"),
+            *("operations", "store", "tokens", "tracing", "usage"),
         )
     ],
     "service": ["supervisor"],
@@ -348,16 +348,18 @@ def attributes() -> frozenset[str]:
     return frozenset(read)
 
 
-def is_command(node: ast.stmt) -> bool:
-    """Whether a function is a command of the command line, which loads it by its name, or a tool of a demo server."""
-    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else ()
-    return any(ast.unparse(each).startswith(("click.command", "server.tool")) for each in decorators)
+def is_marked(node: ast.stmt) -> bool:
+    """Whether a function is a command of the command line, which loads it by its name, a tool of a demo server, or what
+    performs an operation.
+    """
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else ()
+    return any(ast.unparse(each).startswith(("click.command", "server.tool", "performs(")) for each in decorators)
 
 
 def unused(module: str) -> Iterator[str]:
     """The public names of a module, and the methods of its public classes, that nothing but tests refers to."""
     for node in tree(module).body:
-        if is_command(node):
+        if is_marked(node):
             continue
         end = node.end_lineno or node.lineno
         for name in names_of(node):

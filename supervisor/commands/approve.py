@@ -11,12 +11,12 @@ import click
 from rich.text import Text
 
 from actors.command_line import command
+from supervisor import operations
 from supervisor.commands.common import ask, console, daemon_options, plain, print_json, say
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.daemon_client.client import DaemonClient
 from supervisor.metatools.texts import clean
 
-PATH = "/api/trust"
 MAX_AT_ONCE = 500
 """The daemon's own bound, written again: to import it would load the whole web server."""
 WORDS = {
@@ -88,7 +88,7 @@ async def _find_waiting(daemon: DaemonClient, server: str | None, tools: tuple[s
     while True:
         # A list in a parameter is written with commas, which a name may not have (MCP 2025-11-25, server/tools).
         asked = {"servers": server, "tools": tools or None, "offset": len(rows)}
-        page = await daemon.page(PATH, asked, needs="tools")
+        page = await daemon.perform(operations.TRUST, asked)
         rows += page["tools"]
         if not page["tools"] or len(rows) >= page["total"]:
             return rows
@@ -97,7 +97,9 @@ async def _find_waiting(daemon: DaemonClient, server: str | None, tools: tuple[s
 async def _approve(daemon: DaemonClient, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Approve what was shown, some of one server at a time."""
     return [
-        await daemon.approve(server, {row["tool"]: row["digest"] for row in some})
+        await daemon.perform(
+            operations.APPROVE, body={"server": server, "tools": {row["tool"]: row["digest"] for row in some}}
+        )
         for server, of_server in groupby(rows, lambda row: row["server"])
         for some in _batches(of_server, MAX_AT_ONCE)
     ]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from supervisor import operations
 from supervisor.commands.common import (
     ask,
     console,
@@ -24,7 +25,6 @@ from supervisor.commands.common import (
 from supervisor.daemon_client.client import DaemonClient
 from supervisor.identity.audit import ACTIONS, GROUPS
 
-PATH: Final = "/api/audit"
 PAGE_RECORDS: Final = 500
 THIS_YEAR_S: Final = 300 * 86_400.0
 """What is younger is shown without its year."""
@@ -79,7 +79,7 @@ async def _read(daemon: DaemonClient, wanted: Mapping[str, Any], limit: int) -> 
     before: dict[str, Any] = {}
     while True:
         parameters = {**wanted, **before, "limit": min(PAGE_RECORDS, limit - len(records))}
-        told = await daemon.page(PATH, parameters, needs="records")
+        told = await daemon.perform(operations.AUDIT, parameters)
         records += told["records"]
         if told["next"] is None or len(records) >= limit:
             return {**told, "records": records}

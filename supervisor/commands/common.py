@@ -28,6 +28,7 @@ from supervisor.commands.outcomes import CommandFailed, NoDaemon
 from supervisor.daemon_client.client import DaemonClient, base_url, connect
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 from supervisor.metatools.texts import clean, escape
+from supervisor.operations import NODES, Operation
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -156,7 +157,7 @@ def ask(
         answer: T | RequestRefused
         async with connect(url, node) as daemon:
             try:
-                if node and (await daemon.page("/api/nodes", needs="nodes"))["node"] != node:
+                if node and (await daemon.perform(NODES))["node"] != node:
                     raise RequestRefused(404, f"this daemon is alone: it is in no fleet that has a node {node!r}")
                 answer = await question(daemon)
             except RequestRefused as error:
@@ -177,11 +178,22 @@ def ask(
     return answer
 
 
-def page(
-    url: str, path: str, parameters: Mapping[str, Any] | None = None, *, needs: str, warns: bool = True
+def perform(
+    url: str,
+    operation: Operation,
+    query: Mapping[str, Any] | None = None,
+    *,
+    body: Mapping[str, Any] | None = None,
+    timeout_s: float = 0.0,
+    warns: bool = True,
+    **arguments: str,
 ) -> dict[str, Any]:
-    """Return one of the daemon's pages, which has the member `needs`. Raises, and `warns`, as `ask` does."""
-    return ask(url, lambda daemon: daemon.page(path, parameters, needs=needs), warns=warns)
+    """Return what a daemon answers to an operation. Raises, and `warns`, as `ask` does."""
+    return ask(
+        url,
+        lambda daemon: daemon.perform(operation, query, body=body, timeout_s=timeout_s, **arguments),
+        warns=warns,
+    )
 
 
 def say(text: str) -> None:

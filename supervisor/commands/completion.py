@@ -17,6 +17,7 @@ from click.shell_completion import get_completion_class
 from actors.errors import ConfigError
 from supervisor.daemon_client.client import connect
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.operations import STATUS
 
 ANSWER_S = 1.0
 VARIABLE = "_MCPVISOR_COMPLETE"
@@ -58,7 +59,7 @@ async def _of_daemon(url: str) -> list[str]:
     with trio.move_on_after(ANSWER_S):
         try:
             async with connect(url) as daemon:
-                rows = (await daemon.status())["servers"]
+                rows = (await daemon.perform(STATUS))["servers"]
         except (DaemonUnreachable, RequestRefused):
             return []
         if isinstance(rows, list):

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import click
 
+from supervisor import operations
 from supervisor.commands.common import (
     ask,
     console,
     daemon_options,
-    page,
+    perform,
     plain,
     print_json,
     print_table,
@@ -26,7 +27,6 @@ from supervisor.commands.completion import complete_server
 from supervisor.commands.questions import is_terminal
 from supervisor.daemon_client.client import DaemonClient
 
-PATH: Final = "/api/values"
 MAX_INPUT_CHARS: Final = 131_072
 """More than a value may have, which the daemon says."""
 _STDIN: Final = "-"
@@ -68,14 +68,14 @@ def set_(*, server: str, name: str, source: str, locked: bool, **options: Any) -
             "a value is never an argument, as others can read those: leave it out and type it, or pipe it in for -"
         )
     url, owner = options["url"], _owner(options)
-    rows = page(url, PATH, {**owner, "server": server}, needs="values")
+    rows = perform(url, operations.VALUES, {**owner, "server": server})
     row = next((each for each in rows["values"] if each["name"] == name), None)
     known = row is not None or not rows["values"]  # else nobody types in vain: the daemon says what is wrong
     value = _value(name, row or {}, from_stdin=source == _STDIN or not is_terminal()) if known else ""
     tier = "team" if owner["team"] and not owner["user"] else "user"
     whose = owner["team"] if tier == "team" else rows["user"]
     body = {"value": value, "locked": locked}
-    given = ask(url, lambda daemon: daemon.give_value((tier, whose, server, name), body))["given"]
+    given = perform(url, operations.GIVE_VALUE, body=body, tier=tier, owner=whose, server=server, name=name)["given"]
     if options["as_json"]:
         print_json(given)
     else:
@@ -98,9 +98,10 @@ def unset(*, server: str, name: str, **options: Any) -> None:
 
     async def forget(daemon: DaemonClient) -> dict[str, Any]:
         if owner["team"]:
-            return await daemon.forget_value(("team", owner["team"], server, name))
-        user = owner["user"] or (await daemon.page(PATH, {}, needs="values"))["user"]
-        return await daemon.forget_value(("user", user, server, name))
+            tier, whose = "team", owner["team"]
+        else:
+            tier, whose = "user", owner["user"] or (await daemon.perform(operations.VALUES))["user"]
+        return await daemon.perform(operations.FORGET_VALUE, tier=tier, owner=whose, server=server, name=name)
 
     forgotten = ask(url, forget)["forgotten"]
     if options["as_json"]:
@@ -121,7 +122,7 @@ def list_(*, server: str, **options: Any) -> None:
     mcpvisor config list
     mcpvisor config list github --user ben
     """
-    shown = page(options["url"], PATH, {**_owner(options), "server": server}, needs="values")
+    shown = perform(options["url"], operations.VALUES, {**_owner(options), "server": server})
     if options["as_json"]:
         print_json(shown)
         return

@@ -22,6 +22,7 @@ import msgspec
 from actors.errors import ConfigError
 from actors.installation import DISABLED, shown
 from actors.kit.paths import absolute
+from supervisor import operations
 from supervisor.bridge.address import read_address
 from supervisor.clients import doors
 from supervisor.clients.connecting import edits_to_connect, edits_to_undo, own_names, replaced, restore
@@ -183,7 +184,7 @@ async def _look(daemon: DaemonClient, door: str) -> Offered:
     """Return what a daemon has. Raises `UsageError` if it has no such `door`, a path and a query."""
     if missing := await daemon.missing(door):
         raise click.UsageError(f"--url: {plain(missing).plain}")
-    status = await daemon.status()
+    status = await daemon.perform(operations.STATUS)
     names = [row["server"] for row in status["servers"] if shown(row) != DISABLED]
     tokens = status["tokens"]
     try:

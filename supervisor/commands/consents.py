@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
+from supervisor import operations
 from supervisor.commands.common import (
-    ask,
     console,
     daemon_options,
     duration,
-    page,
+    perform,
     plain,
     print_json,
     print_table,
@@ -39,7 +39,7 @@ def consents(*, ids: tuple[str, ...], as_json: bool, url: str) -> None:
         for id_ in ids:
             say(_take_back(url, id_))
         return
-    told = page(url, "/api/consents", needs="consents")
+    told = perform(url, operations.CONSENTS)
     if as_json:
         print_json(told)
         return
@@ -48,13 +48,13 @@ def consents(*, ids: tuple[str, ...], as_json: bool, url: str) -> None:
 
 def _check(url: str, ids: tuple[str, ...]) -> None:
     """Raise `CommandFailed` if one of them is none: then none of them is taken back."""
-    known = {each["id"] for each in page(url, "/api/consents", needs="consents")["consents"]}
+    known = {each["id"] for each in perform(url, operations.CONSENTS)["consents"]}
     if unknown := [id_[:100] for id_ in ids if id_ not in known]:
         raise CommandFailed(f"nobody said yes by the ID {' or '.join(unknown)}; nothing was taken back")
 
 
 def _take_back(url: str, id_: str) -> str:
-    gone = ask(url, lambda daemon: daemon.revoke("consents", id_))["revoked"]
+    gone = perform(url, operations.REVOKE_CONSENT, id_=id_)["revoked"]
     return f"{gone['server']}:{gone['tool']} asks again"
 
 

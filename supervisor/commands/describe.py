@@ -19,6 +19,7 @@ from actors.command_line import command
 from actors.errors import ConfigError
 from actors.protocol.wire.json import UnreadableJson, quoted
 from actors.transport.stdio.containment import default_containment
+from supervisor import operations
 from supervisor.commands.common import (
     ask,
     below,
@@ -49,7 +50,6 @@ from supervisor.phrases.phrase_book import (
     write_page,
 )
 
-PATH: Final = "/api/phrases"
 SOURCES: Final = {"file": "FILE", "book": "BOOK", "model": "MODEL", "sampling": "SAMPLING", "none": "NONE"}
 WORDS: Final = {
     "file": "your file",
@@ -120,9 +120,9 @@ def describe(
 async def _page_of(daemon: DaemonClient, server: str = "", *, told: bool = False) -> dict[str, Any]:
     """Return the page, of a server with all its tools."""
     asked: dict[str, Any] = {"server": server, "told": str(told).lower()} if server else {}
-    page = await daemon.page(PATH, asked, needs="servers")
+    page = await daemon.perform(operations.PHRASES, asked)
     while server and len(page["tools"]) < page["total"]:
-        following = await daemon.page(PATH, {**asked, "offset": len(page["tools"])}, needs="tools")
+        following = await daemon.perform(operations.PHRASES, {**asked, "offset": len(page["tools"])})
         if not following["tools"]:
             break
         page["tools"] += following["tools"]

@@ -13,12 +13,13 @@ import msgspec
 from actors.command_line import command
 from actors.errors import ConfigError, InvalidArguments
 from actors.kit.paths import absolute
+from supervisor import operations
 from supervisor.commands.common import (
     ask,
     console,
     daemon_options,
     json_text,
-    page,
+    perform,
     plain,
     print_json,
     print_table,
@@ -26,7 +27,7 @@ from supervisor.commands.common import (
     table,
 )
 from supervisor.commands.completion import complete_server
-from supervisor.commands.config import PATH, place_text, value_text
+from supervisor.commands.config import place_text, value_text
 from supervisor.commands.outcomes import EXIT_FAILED, BadConfiguration, CommandFailed
 from supervisor.commands.run import config_option, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, load
@@ -100,7 +101,7 @@ def _holds(configuration: Configuration, entry: ServerConfig, *, user: str, team
         if Path(absolute(running)) != Path(absolute(str(configuration.path))):
             raise CommandFailed(f"it runs with another file, {running}")
         for parameters in [*asked, *({"team": each} for each in teams)]:
-            rows += page(url, PATH, {**parameters, "server": entry.path_name}, needs="values", warns=False)["values"]
+            rows += perform(url, operations.VALUES, {**parameters, "server": entry.path_name}, warns=False)["values"]
     except CommandFailed as error:
         say(plain(f"note: this is the file alone, without what the daemon was given: {error.message}").plain)
         rows = []

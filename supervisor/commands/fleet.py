@@ -10,6 +10,7 @@ import click
 import trio
 
 from actors.errors import ConfigError
+from supervisor import operations
 from supervisor.commands.common import (
     ask,
     console,
@@ -64,7 +65,7 @@ def publish(*, file: Path | None, dry_run: bool, deadline_s: float, as_json: boo
     wanted = {"plan": dry_run, **({} if file is None else {"text": _text_of(file), "name": str(file)})}
 
     async def publish_it(daemon: DaemonClient) -> tuple[Row, Sequence[Row]]:
-        published = await daemon.publish(wanted)
+        published = await daemon.perform(operations.PUBLISH, body=wanted)
         return published, [] if dry_run else await _settled_nodes(daemon, published["digest"], deadline_s)
 
     published, nodes = ask(url, publish_it, _explain)
@@ -100,7 +101,7 @@ async def _settled_nodes(daemon: DaemonClient, digest: str, deadline_s: float) -
     nodes: Sequence[Row] = []
     with trio.move_on_after(deadline_s):
         while True:
-            nodes = (await daemon.page("/api/nodes", needs="nodes"))["nodes"]
+            nodes = (await daemon.perform(operations.NODES))["nodes"]
             if nodes and all(progress_of(node, digest) != "waiting" for node in nodes):
                 break
             await trio.sleep(LOOK_S)

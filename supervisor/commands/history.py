@@ -8,10 +8,9 @@ from typing import Any
 import click
 from rich.text import Text
 
-from supervisor.commands.common import console, daemon_options, duration, node_option, page, plain, print_json
+from supervisor import operations
+from supervisor.commands.common import console, daemon_options, duration, node_option, perform, plain, print_json
 from supervisor.metatools.texts import clean
-
-PATH = "/api/tools/history"
 
 
 @click.command()
@@ -24,7 +23,7 @@ def history(*, tool: str, as_json: bool, url: str) -> None:
     \b
     mcpvisor history github:create_issue
     """
-    told = page(url, PATH, {"path": tool}, needs="revisions")
+    told = perform(url, operations.TOOL_HISTORY, {"path": tool})
     if as_json:
         print_json(told)
         return

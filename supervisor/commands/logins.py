@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 import trio
 
+from supervisor import operations
 from supervisor.commands.common import ask, daemon_options, plain, print_json, say, server_argument, timeout_option
 from supervisor.commands.lines import StdinLines
 from supervisor.commands.outcomes import EXIT_FAILED
@@ -64,7 +65,7 @@ async def log_in(
 
     Raises `RequestRefused`, `DaemonUnreachable`.
     """
-    begun = await daemon.login(server)
+    begun = await daemon.perform(operations.BEGIN_LOGIN, server=server)
     if begun["state"] != "pending":
         return begun
     show(begun)
@@ -84,7 +85,7 @@ async def log_in(
 
 async def _wait_over(daemon: DaemonClient, begun: Answer) -> Answer:
     while True:
-        now = await daemon.page(f"/api/logins/{begun['login']}", {"wait_s": WAIT_S}, needs="state")
+        now = await daemon.perform(operations.LOGIN, {"wait_s": WAIT_S}, login=begun["login"])
         if now["state"] != "pending":
             return now
 
@@ -101,7 +102,9 @@ async def _pass_on(daemon: DaemonClient, begun: Answer, read: Read) -> None:
             with suppress(DaemonUnreachable):  # whoever waits for the end finds out, too
                 try:
                     if line.strip():
-                        await daemon.answer_login(begun["login"], line.strip())
+                        await daemon.perform(
+                            operations.ANSWER_LOGIN, body={"answer": line.strip()}, login=begun["login"]
+                        )
                         return
                 except RequestRefused as refused:
                     say(plain(refused.message).plain)
@@ -119,7 +122,7 @@ def logout(*, server: str, as_json: bool, url: str) -> None:
 
     The daemon has its tokens revoked there, and forgets them. Where each user logs in, it is about your own login.
     """
-    _end(url, lambda daemon: daemon.order(server, "logout", 60.0), as_json=as_json)
+    _end(url, lambda daemon: daemon.perform(operations.LOGOUT, server=server), as_json=as_json)
 
 
 def _end(url: str, question: Callable[[DaemonClient], Awaitable[Answer]], *, as_json: bool) -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import click
 from rich.text import Text
 
+from supervisor import operations
 from supervisor.commands.common import (
     NODE,
     console,
     json_text,
     moment_of,
     node_option,
-    page,
+    perform,
     plain,
     plain_line,
     run,
@@ -64,7 +65,6 @@ def logs(*, server: str | None, following: bool, count: int, since: str, grep: s
         raise click.UsageError(f"--grep takes at most {MAX_GREP} characters")
     if following and click.get_current_context().meta.get(NODE):
         raise click.UsageError("--node does not go with --follow: mcpvisor watch tells what happens at all nodes")
-    path = f"/api/servers/{quote(server, safe='')}/logs" if server else "/api/logs"
     wanted = {"lines": count, "since": moment_of(since), "grep": grep}
     out = console()
 
@@ -76,17 +76,18 @@ def logs(*, server: str | None, following: bool, count: int, since: str, grep: s
             else:
                 out.print(line(logged, width))
 
-    log = page(url, path, {name: value for name, value in wanted.items() if value not in ("", None)}, needs="lines")
+    asked = {name: value for name, value in wanted.items() if value not in ("", None)}
+    log = perform(url, operations.SERVER_LOGS, asked, server=server) if server else perform(url, operations.LOGS, asked)
     show(log["lines"])
     if not log.get("complete", True):
         say("There may be more: the disk did not answer, or there is too much to look through. See --since.")
     if following:
-        _follow(url, path, log["newest"] if server else log["until"], grep, show)
+        _follow(url, server, log["newest"] if server else log["until"], grep, show)
     elif not log["lines"] and not as_json:
         say("There are no such lines." if since or grep else "Nothing was logged yet.")
 
 
-def _follow(url: str, path: str, seen: float, grep: str, show: Callable[[list[Line]], None]) -> None:
+def _follow(url: str, server: str | None, seen: float, grep: str, show: Callable[[list[Line]], None]) -> None:
     def on_event(event: dict[str, Any]) -> None:
         nonlocal seen
         named = {"server": event["server"]} if "server" in event else {}
@@ -96,6 +97,7 @@ def _follow(url: str, path: str, seen: float, grep: str, show: Callable[[list[Li
             say(f"{event['missed']} lines were missed" + (f" of {plain(event['server'])}" if named else ""))
         show(lines)
 
+    path = operations.SERVER_LOGS.path({"server": server}) if server else operations.LOGS.rule
     run(lambda: follow(url, lambda: f"{path}?{urlencode({'after': repr(seen), 'grep': grep})}", on_event))
 
 

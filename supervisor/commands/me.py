@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from actors.installation import shown
+from supervisor import operations
 from supervisor.commands.common import (
     console,
     daemon_options,
     duration,
     number,
-    page,
+    perform,
     plain,
     print_json,
     print_table,
@@ -22,7 +23,6 @@ from supervisor.commands.common import (
     table,
 )
 
-PATH = "/api/me"
 _REFUSED = "what needs a yes is refused to you"
 
 
@@ -33,7 +33,7 @@ def me(*, as_json: bool, url: str) -> None:
 
     It is about whoever has the token in MCPVISOR_TOKEN. Without one you are the operator.
     """
-    mine = page(url, PATH, needs="servers", warns=False)
+    mine = perform(url, operations.ME, warns=False)
     if as_json:
         print_json(mine)
         return

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import click
 
+from supervisor import operations
 from supervisor.commands.common import (
-    ask,
     console,
     daemon_options,
     duration,
     node_option,
-    page,
+    perform,
     plain,
     print_json,
     print_table,
@@ -33,7 +33,7 @@ def nodes(*, as_json: bool, url: str) -> None:
     \b
     mcpvisor nodes
     """
-    told = page(url, "/api/nodes", needs="nodes")
+    told = perform(url, operations.NODES)
     if as_json:
         print_json(told)
     elif not told["node"]:
@@ -56,7 +56,7 @@ def drain(*, undo: bool, deadline_s: float, as_json: bool, url: str) -> None:
     mcpvisor drain
     mcpvisor drain --undo
     """
-    done = ask(url, lambda daemon: daemon.drain(undo=undo, deadline_s=deadline_s))
+    done = perform(url, operations.DRAIN, {"undo": undo}, timeout_s=deadline_s)
     if as_json:
         print_json(done)
     elif undo:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from typing import Any
-from urllib.parse import quote
 
 import click
 import trio
 
+from supervisor import operations
 from supervisor.commands.common import ask, daemon_options, plain, print_json, say, timeout_option
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import EXIT_FAILED
@@ -58,7 +58,13 @@ async def _give(daemon: DaemonClient, order: str, servers: list[str], deadline_s
 
     async def one(server: str) -> None:
         try:
-            answers[server] = await daemon.order(server, order, deadline_s)
+            answers[server] = await daemon.perform(
+                operations.ORDER_SERVER,
+                {"deadline_s": deadline_s},
+                timeout_s=deadline_s + operations.ORDER_SERVER.timeout_s,
+                server=server,
+                order=order,
+            )
         except RequestRefused as error:
             answers[server] = {
                 "server": server,
@@ -81,7 +87,7 @@ async def _check(daemon: DaemonClient, servers: list[str]) -> None:
     unknown: list[str] = []
     for server in servers:
         try:
-            await daemon.page(f"/api/servers/{quote(server, safe='')}", needs="server")
+            await daemon.perform(operations.SERVER, server=server)
         except RequestRefused as error:
             unknown.append(error.message)
     if unknown:

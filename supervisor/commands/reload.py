@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from actors.kit.paths import absolute
-from supervisor.commands.common import ask, daemon_options, node_option, plain, print_json
+from supervisor import operations
+from supervisor.commands.common import daemon_options, node_option, perform, plain, print_json
 
 ROWS = (
     ("+", "added", "added"),
@@ -27,7 +28,7 @@ def reload(*, as_json: bool, url: str) -> None:
 
     A file with a mistake changes nothing; then it exits with 1.
     """
-    answer = ask(url, lambda daemon: daemon.reload(), warns=False)
+    answer = perform(url, operations.RELOAD, warns=False)
     if as_json:
         print_json(answer)
     else:
@@ -46,7 +47,7 @@ def diff(*, file: Path | None, as_json: bool, url: str) -> None:
     mcpvisor diff new.json
     """
     path = absolute(str(file)) if file is not None else ""
-    answer = ask(url, lambda daemon: daemon.reload(plan=True, path=path), warns=bool(path))
+    answer = perform(url, operations.RELOAD, {"plan": True, "path": path}, warns=bool(path))
     if as_json:
         print_json(answer)
         return

@@ -17,12 +17,14 @@ from typing import Any
 import click
 
 from actors.errors import ConfigError
-from supervisor.commands.common import DEFAULT_URL, ask, plain
+from supervisor import operations
+from supervisor.commands.common import DEFAULT_URL, ask, perform, plain
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
 from supervisor.commands.own_file import edit_file, open_editor, own_file
 from supervisor.config.edits import add_entry, change_entry, check_value, remove_entry
 from supervisor.daemon_client.client import ConfigurationSource
+from supervisor.operations import Operation
 
 Values = dict[str, Any]
 
@@ -74,7 +76,7 @@ def add(*, name: str, ephemeral: bool, config: Path | None, daemon: str, **writt
     entry = entry_of(**written)
     _check(name, entry)
     body = {"name": name, "entry": entry, "ephemeral": ephemeral}
-    if _ask_daemon(config, daemon, "POST", "", body):
+    if _ask_daemon(config, daemon, operations.ADD_SERVER, body):
         return
     if ephemeral:
         raise CommandFailed("no daemon runs that could have it until it ends: leave --ephemeral out, or start one")
@@ -91,7 +93,7 @@ def remove(*, name: str, config: Path | None, daemon: str) -> None:
     A running daemon stops it at once; its calls in flight may end.
     """
     _check(name, {})
-    if not _ask_daemon(config, daemon, "DELETE", name, {}):
+    if not _ask_daemon(config, daemon, operations.REMOVE_SERVER, {}, name):
         edit_file(config, name, lambda text, path: remove_entry(text, name, path))
 
 
@@ -119,7 +121,7 @@ def edit(*, name: str | None, given: tuple[str, ...], unset: tuple[str, ...], co
         raise click.UsageError("say what to change: --set KEY=VALUE or --unset KEY; without NAME the editor opens")
     patch = _nest({**_values(given), **{tuple(key.split(".")): None for key in unset}})
     _check(name, patch)
-    if not _ask_daemon(config, daemon, "PATCH", name, {"entry": patch}):
+    if not _ask_daemon(config, daemon, operations.CHANGE_SERVER, {"entry": patch}, name):
         edit_file(config, name, lambda text, path: change_entry(text, name, patch, path))
 
 
@@ -193,12 +195,12 @@ def _split(text: str, sign: str, option: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def _ask_daemon(config: Path | None, url: str, method: str, server: str, body: Values) -> bool:
+def _ask_daemon(config: Path | None, url: str, operation: Operation, body: Values, server: str = "") -> bool:
     """Have a running daemon change its file; False if none runs, or with another file than `config`."""
     running = _find_source(url)
     if running is None or not _is_its_file(config, running):
         return False
-    answer = ask(url, lambda client: client.edit(method, server, body), warns=False)
+    answer = perform(url, operation, body=body, server=server, warns=False)
     click.echo(plain(answer["message"]).plain)
     return True
 
@@ -222,7 +224,7 @@ def _open(config: Path | None, url: str) -> None:
     followed = running is not None and _is_its_file(path, running)
     open_editor(path, told=not followed)
     if followed:
-        reloaded = ask(url, lambda client: client.reload(), warns=False)
+        reloaded = perform(url, operations.RELOAD, warns=False)
         # It looks after its file, too, and may have been faster.
         is_new = reloaded.get("outcome") != "unchanged"
         click.echo(plain(reloaded["message"]).plain if is_new else "the daemon has taken it over already")

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from actors.command_line import command
 from actors.installation import DISABLED, DOWN, PER_USER, shown
+from supervisor import operations
 from supervisor.commands.common import (
     STATE_STYLES,
     below,
@@ -26,14 +27,13 @@ from supervisor.commands.common import (
     duration,
     node_option,
     number,
-    page,
+    perform,
     plain,
     print_json,
     size_text,
     state_text,
 )
 
-PATH = "/api/status"
 CARD_COLUMNS = (("PROCESS", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALLS", 5), ("RESTARTS", 8))
 """What a card has after the status and how wide it is; the name has the rest, up to what the longest needs."""
 WIDE_COLUMNS = (*CARD_COLUMNS[:2], ("PID", 7), ("MEMORY", 6), ("CPU", 5), *CARD_COLUMNS[2:])
@@ -68,7 +68,7 @@ def status(*, as_json: bool, url: str) -> None:
 
     What needs your attention comes last.
     """
-    overview = page(url, PATH, needs="servers", warns=as_json)
+    overview = perform(url, operations.STATUS, warns=as_json)
     if as_json:
         print_json(overview)
         return

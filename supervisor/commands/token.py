@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
+from supervisor import operations
 from supervisor.commands.common import (
-    ask,
     console,
     daemon_options,
     duration,
-    page,
+    perform,
     plain,
     print_json,
     print_table,
@@ -25,9 +25,7 @@ from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.daemon_client.client import base_url
 from supervisor.host.files import read_if_there, replace_text
-from supervisor.identity.people import ROLES
-
-PATH: Final = "/api/access-tokens"
+from supervisor.operations import ROLES
 
 
 @click.group()
@@ -76,7 +74,7 @@ def create(
     }
     if out is not None and read_if_there(out) is not None:
         raise CommandFailed(f"{out} is there already: name another file, as no token is made for nothing")
-    made = ask(url, lambda daemon: daemon.make_token(wanted))
+    made = perform(url, operations.MAKE_TOKEN, body=wanted)
     if server:
         made["url"] = f"{base_url(url)}{made['address']}?token={made['token']}"
     shown = made["url" if server else "token"]
@@ -95,7 +93,7 @@ def create(
 @daemon_options
 def list_(*, as_json: bool, url: str) -> None:
     """List all tokens: whose each is, what it gives, when it was used. None of them is shown."""
-    rows = page(url, PATH, needs="tokens")["tokens"]
+    rows = perform(url, operations.ACCESS_TOKENS)["tokens"]
     if as_json:
         print_json(rows)
         return
@@ -115,7 +113,7 @@ def list_(*, as_json: bool, url: str) -> None:
 @daemon_options
 def revoke(*, id_: str, as_json: bool, url: str) -> None:
     """Let the token of this ID be none any more. What it has open ends at once."""
-    revoked = ask(url, lambda daemon: daemon.revoke("access-tokens", id_))["revoked"]
+    revoked = perform(url, operations.REVOKE_TOKEN, id_=id_)["revoked"]
     if as_json:
         print_json(revoked)
     else:

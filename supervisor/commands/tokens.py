@@ -7,11 +7,12 @@ from typing import Any
 import click
 from rich.console import RenderableType
 
+from supervisor import operations
 from supervisor.commands.common import (
     console,
     daemon_options,
     limit_option,
-    page,
+    perform,
     plain,
     print_json,
     servers_option,
@@ -19,7 +20,6 @@ from supervisor.commands.common import (
 )
 from supervisor.commands.status import savings_line
 
-PATH = "/api/tokens"
 MAX_ROWS = 1000
 """The daemon's own bound, written again: to import it would load the whole web server."""
 
@@ -33,7 +33,7 @@ def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> 
 
     The most expensive come first. The last line says what the meta-tools save.
     """
-    counts = page(url, PATH, {"limit": limit, "servers": servers}, needs="tools")
+    counts = perform(url, operations.TOOL_TOKENS, {"limit": limit, "servers": servers})
     if as_json:
         print_json(counts)
         return

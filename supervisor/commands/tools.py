@@ -16,13 +16,14 @@ from actors.catalogue.criteria import MAX_LIMIT, SortBy
 from actors.catalogue.lists.inference import Complexity
 from actors.catalogue.metadata import SAFETY
 from actors.command_line import command
+from supervisor import operations
 from supervisor.commands.common import (
     below,
     console,
     daemon_options,
     limit_option,
     number,
-    page,
+    perform,
     plain,
     print_json,
     print_table,
@@ -31,7 +32,6 @@ from supervisor.commands.common import (
 )
 from supervisor.commands.outcomes import EXIT_FAILED, EXIT_REQUIRED
 
-PATH, PREFLIGHT = "/api/tools", "/api/preflight"
 BATCH = 20
 BATCH_BYTES = 8192
 """So many tools are asked about with one request, or tools with so long names: an address has bounds."""
@@ -130,7 +130,7 @@ def tools(
             raise click.UsageError(f"--require stands alone, without {', '.join(sorted(others))}")
         names = [name.strip() for each in required for name in each.split(",") if name.strip()]
         raise SystemExit(check_required(url, [*dict.fromkeys(names)], as_json=as_json))
-    listing = page(url, PATH, {**criteria, "sort_by": sort_by.replace("-", "_")}, needs="tools")
+    listing = perform(url, operations.TOOLS, {**criteria, "sort_by": sort_by.replace("-", "_")})
     if as_json:
         print_json(listing)
         return
@@ -159,7 +159,7 @@ def check_required(url: str, names: list[str], *, as_json: bool) -> int:
     """Show of each tool whether it can be called; return the exit code."""
     if not names:
         raise click.UsageError("--require names no tool")
-    rows = [row for part in _batches(names) for row in page(url, PREFLIGHT, {"tools": part}, needs="tools")["tools"]]
+    rows = [row for part in _batches(names) for row in perform(url, operations.PREFLIGHT, {"tools": part})["tools"]]
     wrong = {row["status"] for row in rows} - {"ready"}
     if as_json:
         print_json({"ready": not wrong, "tools": rows})

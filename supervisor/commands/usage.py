@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from supervisor import operations
 from supervisor.commands.common import (
     ask,
     console,
@@ -20,7 +21,7 @@ from supervisor.commands.common import (
     duration,
     limit_option,
     node_option,
-    page,
+    perform,
     plain,
     print_json,
     print_table,
@@ -92,7 +93,7 @@ def top(*, window: str, by: By, pause_s: float, url: str) -> None:
 
     async def look(daemon: DaemonClient) -> Group:
         told, line = await read(daemon, parameters)
-        status = await daemon.page("/api/me", needs="servers")
+        status = await daemon.perform(operations.ME)
         rows = max(1, out.height - LINES_AROUND) if out.is_terminal else len(told["rows"])
         return Group(Text(summary(told, line)), Text(_servers(status)), Text(), rows_table(told, rows))
 
@@ -112,8 +113,8 @@ async def _watch(url: str, look: Callable[[DaemonClient], Awaitable[Group]], pau
 
 async def read(daemon: DaemonClient, parameters: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the rows, and the same over time."""
-    told = await daemon.page("/api/usage", parameters, needs="rows")
-    line = await daemon.page("/api/usage/timeline", parameters, needs="buckets")
+    told = await daemon.perform(operations.USAGE, parameters)
+    line = await daemon.perform(operations.USAGE_TIMELINE, parameters)
     return told, line
 
 
@@ -137,7 +138,7 @@ def rows_table(told: dict[str, Any], limit: int) -> Table:
 
 def _refuse_unknown(url: str, name: str) -> None:
     """Raise `CommandFailed` for a server that is not there; one that was removed may have been called all the same."""
-    known = [row["server"] for row in page(url, "/api/me", needs="servers", warns=False)["servers"]]
+    known = [row["server"] for row in perform(url, operations.ME, warns=False)["servers"]]
     if name not in known:
         near = nearest_names(name, known)
         hint = f"did you mean {', '.join(near)}?" if near else "mcpvisor me lists yours"

@@ -9,13 +9,13 @@ import click
 import msgspec
 
 from actors.protocol.asking.forms import Form, FormField
+from supervisor import operations
 from supervisor.commands.common import (
-    ask,
     console,
     daemon_options,
     duration,
     node_option,
-    page,
+    perform,
     plain,
     print_json,
     print_table,
@@ -25,8 +25,6 @@ from supervisor.commands.common import (
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.commands.questions import fill_in
 from supervisor.metatools.texts import clean
-
-PATH = "/api/questions"
 
 
 @click.command()
@@ -41,7 +39,7 @@ def questions(*, id_: str | None, decline: bool, as_json: bool, url: str) -> Non
     mcpvisor questions
     mcpvisor questions 5f0c --decline
     """
-    asked = page(url, PATH, needs="questions")["questions"]
+    asked = perform(url, operations.QUESTIONS)["questions"]
     if id_ is None:
         _show(asked, as_json=as_json)
         return
@@ -51,7 +49,7 @@ def questions(*, id_: str | None, decline: bool, as_json: bool, url: str) -> Non
         raise CommandFailed(f"{what} whose ID begins with {id_[:60]!r}: mcpvisor questions lists all")
     (question,) = wanted
     answer = {"action": "decline"} if decline else _ask(question)
-    ask(url, lambda daemon: daemon.answer_question(question["id"], answer))
+    perform(url, operations.ANSWER_QUESTION, body=answer, question=question["id"])
     say(_say_done(question, agreed=answer["action"] != "decline"))
 
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import quote
@@ -28,6 +28,7 @@ from supervisor.daemon_client.requests import (
     RequestRefused,
     decode,
 )
+from supervisor.operations import CONFIGURATION, MAKE_TICKET, Operation
 from supervisor.service.fitting.relay import WHOLE
 
 SEARCH_TIMEOUT_S = 40.0
@@ -35,10 +36,6 @@ SEARCH_TIMEOUT_S = 40.0
 CALL_TIMEOUT_S = 300.0
 """Over every deadline the daemon is likely to have; the daemon answers first, and its answer says more."""
 CONNECT_TIMEOUT_S = 5.0
-RELOAD_TIMEOUT_S = 40.0
-"""The daemon gives up after 30 s."""
-LOGIN_TIMEOUT_S = 120.0
-"""The daemon asks several servers before it knows where a user says yes, each with a deadline."""
 DOORS = ("/mcp", "/ws", "/api/status", "/api")
 """Paths of a daemon that people have at hand when they are asked for its address."""
 
@@ -68,13 +65,27 @@ class ConfigurationSource(msgspec.Struct):
 class DaemonClient(DaemonRequests):
     """Asks one daemon; see `connect`."""
 
-    async def status(self) -> dict[str, Any]:
-        return await self.page("/api/status", needs="servers")
-
-    async def page(self, path: str, parameters: Mapping[str, Any] | None = None, *, needs: str) -> dict[str, Any]:
-        """Return the object of a page, which has the member `needs`. Raises `RequestRefused`, `DaemonUnreachable`."""
-        given = {name: value for name, value in (parameters or {}).items() if value is not None}
-        return self._object(await self._ask("GET", path, PAGE_TIMEOUT_S, params=given), needs)
+    async def perform(
+        self,
+        operation: Operation,
+        query: Mapping[str, Any] | None = None,
+        *,
+        body: Mapping[str, Any] | None = None,
+        timeout_s: float = 0.0,
+        **arguments: str,
+    ) -> dict[str, Any]:
+        """Return the answer of an operation; what is None in `query` is left out. Raises `RequestRefused`,
+        `DaemonUnreachable`.
+        """
+        more: dict[str, Any] = {"params": {name: value for name, value in (query or {}).items() if value is not None}}
+        headers = {}
+        if body is not None:
+            headers["content-type"], more["content"] = "application/json", encode(dict(body))
+        path, timeout_s = operation.path(arguments), timeout_s or operation.timeout_s
+        keyed = bool(operation.keyed)
+        return self._object(
+            await self._ask(operation.method, path, timeout_s, headers, keyed=keyed, **more), operation.answers
+        )
 
     async def tools(self, door: str) -> set[str]:
         """Return the names of the tools at a door, such as `/mcp/all`, of the first page. Raises as `page` does."""
@@ -99,17 +110,8 @@ class DaemonClient(DaemonRequests):
             raise
         return ""
 
-    async def order(self, server: str, order: str, deadline_s: float) -> dict[str, Any]:
-        path, given = f"/api/servers/{quote(server, safe='')}/{order}", {"deadline_s": deadline_s}
-        return self._object(await self._ask("POST", path, deadline_s + PAGE_TIMEOUT_S, params=given), "message")
-
-    async def reload(self, *, plan: bool = False, path: str = "") -> dict[str, Any]:
-        """Have the configuration read again; `plan`: only say what that would do, also with the file at `path`."""
-        parameters = {"plan": "true", "path": path} if plan else {}
-        return self._object(await self._ask("POST", "/api/reload", RELOAD_TIMEOUT_S, params=parameters), "message")
-
     async def configuration(self) -> ConfigurationSource:
-        content = await self._ask("GET", "/api/configuration", PAGE_TIMEOUT_S)
+        content = await self._ask("GET", CONFIGURATION.rule, PAGE_TIMEOUT_S)
         self._object(content, "loaded_at")
         return decode(content, ConfigurationSource, self._url)
 
@@ -117,61 +119,17 @@ class DaemonClient(DaemonRequests):
         """Return the fault for which the daemon refuses its configuration; empty if it does not, or does not say."""
         if self.refused is None:
             with suppress(DaemonUnreachable):
-                await self._ask("GET", "/api/configuration", PAGE_TIMEOUT_S)
+                await self._ask("GET", CONFIGURATION.rule, PAGE_TIMEOUT_S)
         return self.refused or ""
-
-    async def edit(self, method: str, server: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Add (POST, to no server), change (PATCH) or remove (DELETE) a server."""
-        path = "/api/servers" + (f"/{quote(server, safe='')}" if server else "")
-        return await self._send(method, path, body, "message", RELOAD_TIMEOUT_S, keyed=True)
-
-    async def make_token(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._send("POST", "/api/access-tokens", wanted, "token")
-
-    async def revoke(self, what: str, id_: str) -> dict[str, Any]:
-        """Take back one of `access-tokens` or `consents`."""
-        return self._object(await self._ask("DELETE", f"/api/{what}/{quote(id_, safe='')}", PAGE_TIMEOUT_S), "revoked")
-
-    async def drain(self, *, undo: bool, deadline_s: float) -> dict[str, Any]:
-        given = {"undo": str(undo).lower()}
-        return self._object(await self._ask("POST", "/api/nodes/drain", deadline_s, params=given), "moved")
-
-    async def publish(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._send("POST", "/api/nodes/configuration", wanted, "digest", RELOAD_TIMEOUT_S, keyed=True)
-
-    async def answer_question(self, id_: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._send("POST", f"/api/questions/{quote(id_, safe='')}", answer, "action")
 
     async def ticket(self) -> str:
         """Return a ticket that signs a browser in, once; empty where nobody has to show who they are."""
         try:
-            answer = await self._ask("POST", "/api/tickets", PAGE_TIMEOUT_S, params={"purpose": "sign-in"})
-            return str(self._object(answer, "ticket")["ticket"])
+            return str((await self.perform(MAKE_TICKET, {"purpose": "sign-in"}))["ticket"])
         except RequestRefused as error:
             if isinstance(error.data, dict) and error.data.get("type") == InvalidArguments.kind:
                 return ""
             raise
-
-    async def give_value(self, place: Sequence[str], wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the value of a tier, an owner, a server and a name."""
-        return await self._send("PUT", _value_path(place), wanted, "given", keyed=True)
-
-    async def forget_value(self, place: Sequence[str]) -> dict[str, Any]:
-        return self._object(await self._ask("DELETE", _value_path(place), PAGE_TIMEOUT_S), "forgotten")
-
-    async def approve(self, server: str, digests: Mapping[str, str]) -> dict[str, Any]:
-        """Approve definitions of a server's tools, by name and digest in hexadecimal."""
-        body = {"server": server, "tools": digests}
-        return await self._send("POST", "/api/trust", body, "approved", PAGE_TIMEOUT_S * 2, keyed=True)
-
-    async def login(self, server: str) -> dict[str, Any]:
-        path = f"/api/servers/{quote(server, safe='')}/login"
-        return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")
-
-    async def answer_login(self, login: str, text: str) -> dict[str, Any]:
-        """Give the code that a browser shows, or the address that it ended at."""
-        path = f"/api/logins/{quote(login, safe='')}/answer"
-        return await self._send("POST", path, {"answer": text}, "state", LOGIN_TIMEOUT_S)
 
     async def call(
         self,
@@ -204,10 +162,6 @@ class DaemonClient(DaemonRequests):
         if not isinstance(result, dict):
             raise DaemonUnreachable(self._url, NOT_OURS)
         return result
-
-
-def _value_path(place: Sequence[str]) -> str:
-    return "/".join(["/api/values", *(quote(part, safe="") for part in place)])
 
 
 @asynccontextmanager

@@ -17,7 +17,6 @@ import msgspec
 import trio
 
 from actors.protocol.wire import json
-from actors.protocol.wire.jsonrpc import encode
 from actors.transport.http.client.verdict import NOT_TRUSTED, why
 from supervisor.identity.operator_key import endpoint
 from supervisor.operator_pass import NoPass, authorization, challenge_in, pass_for
@@ -70,21 +69,6 @@ class DaemonRequests:
         self._url = url
         self._token = authorization()
         http.event_hooks = {"request": [_note_new_end], "response": [_note_end]}
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any],
-        needs: str,
-        timeout_s: float = PAGE_TIMEOUT_S,
-        *,
-        keyed: bool = False,
-    ) -> dict[str, Any]:
-        """Return what is answered to a JSON object, which has the member `needs`. `keyed`: it takes the key always."""
-        headers = {"content-type": "application/json"}
-        content = await self._ask(method, path, timeout_s, headers, keyed=keyed, content=encode(dict(body)))
-        return self._object(content, needs)
 
     def _object(self, content: bytes, needs: str) -> dict[str, Any]:
         members = decode(content, dict[str, msgspec.Raw], self._url)

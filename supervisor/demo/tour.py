@@ -24,6 +24,7 @@ from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 from supervisor.daemon_client.sockets import Socket, open_socket
 from supervisor.demo.setting import IDLE_S, LOG_NAME, DemoDaemon, TourFailed, configuration, last_lines, running_daemon
 from supervisor.metatools.definitions import DISCOVER, EXECUTE
+from supervisor.operations import STATUS
 
 STEP_S = 60.0
 POLL_S = 0.1
@@ -98,7 +99,7 @@ class Steps:
         """Wait until every server is discovered and its tokens are counted."""
         wanted = set(configuration()["mcpServers"])
         while True:
-            status = await self._client.status()
+            status = await self._client.perform(STATUS)
             known = {row["server"] for row in status["servers"] if row.get("tools")}
             if known == wanted and status["tokens"]["counted"]:
                 break
@@ -118,7 +119,7 @@ class Steps:
         note = {"title": "demo", "text": "it works"}
         self._say(f"notes:add_note answers: {await self._run('notes:add_note', note)}")
         self._say(f"calculator:calculate answers: {await self._run('calculator:calculate', {'expression': '6 * 7'})}")
-        for row in (await self._client.status())["servers"]:
+        for row in (await self._client.perform(STATUS))["servers"]:
             if row["server"] in ("notes", "calculator"):
                 self._say(f"{row['server']} speaks MCP {row['protocol_version']} ({row['era']} era)")
 
@@ -154,7 +155,7 @@ class Steps:
 
     async def save(self) -> None:
         """Show the tokens, counted with a real tokenizer if there is one."""
-        status = await self._client.status()
+        status = await self._client.perform(STATUS)
         self._say(savings_line(status["totals"], status["tokens"]))
         if status["tokens"]["saved_tokens"] <= 0:
             raise TourFailed("nothing was saved")
@@ -162,7 +163,7 @@ class Steps:
         self._say(f"{how}: name, description and input schema of every tool")
 
     async def end(self) -> None:
-        pids = [row["pid"] for row in (await self._client.status())["servers"] if row["pid"]]
+        pids = [row["pid"] for row in (await self._client.perform(STATUS))["servers"] if row["pid"]]
         await self._daemon.end()
         left = [pid for pid in pids if _lives(pid)]
         if left:
@@ -191,7 +192,7 @@ class Steps:
         return text
 
     async def _server(self, name: str) -> Status:
-        rows: list[Status] = (await self._client.status())["servers"]
+        rows: list[Status] = (await self._client.perform(STATUS))["servers"]
         return next(row for row in rows if row["server"] == name)
 
     def _say(self, text: str) -> None:

@@ -23,6 +23,7 @@ from supervisor.config.values import OWN_TOKENS
 from supervisor.fleet.lives import DaemonLife
 from supervisor.fleet.status import NO_FLEET
 from supervisor.front.admission import Admission, ProtectedResource
+from supervisor.front.application import application
 from supervisor.front.dispatch import EVENTS_PATH, Dispatch
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.connection import Handler
@@ -35,31 +36,11 @@ from supervisor.front.http.elsewhere import answer_with, shared_memory
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.sessions import Sealer, SessionMemory
 from supervisor.front.listen import StreamLimit
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import add_welcome, create_app
-from supervisor.front.pages.audit import add_audit_routes, record_orders
-from supervisor.front.pages.cards import add_card_routes
-from supervisor.front.pages.configuration import add_configuration_routes
-from supervisor.front.pages.consents import add_consent_routes
-from supervisor.front.pages.debug import add_status_routes
 from supervisor.front.pages.event_streams import EventStreams
-from supervisor.front.pages.events import add_event_routes
 from supervisor.front.pages.handover import Pages
-from supervisor.front.pages.logins import add_login_routes
-from supervisor.front.pages.me import add_own_routes
-from supervisor.front.pages.metrics import add_metrics_routes
-from supervisor.front.pages.nodes import add_node_routes
-from supervisor.front.pages.phrases import add_phrase_routes
-from supervisor.front.pages.questions import add_question_routes
-from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
-from supervisor.front.pages.tokens import add_token_routes
-from supervisor.front.pages.tools import add_tool_routes
-from supervisor.front.pages.trust import add_trust_routes
-from supervisor.front.pages.usage import add_usage_routes
-from supervisor.front.pages.values import add_value_routes
+from supervisor.front.pages.view import View
 from supervisor.front.pages.visits import BrowserVisits
-from supervisor.front.ui.pages import add_ui_routes
 from supervisor.front.websocket import FAREWELL_S, McpWebSocket, WebSocketSettings
 from supervisor.host import descriptors
 from supervisor.host.datadir import PUBLISHED, DataDir
@@ -69,11 +50,12 @@ from supervisor.host.version import VERSION
 from supervisor.host.workbench import beside
 from supervisor.house import House
 from supervisor.identity.operator_key import KEY_FILE, OperatorKey
-from supervisor.identity.people import Person, Role, team_of, user_of
+from supervisor.identity.people import Person, team_of, user_of
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.following import follow
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.shared import SharedLogins
+from supervisor.operations import Role
 from supervisor.servers.control import Operation
 from supervisor.servers.fleet.shared import SharedApprovals, SharedSwitches, SharedTokens
 from supervisor.servers.journals.keeper import LogReader
@@ -117,27 +99,6 @@ async def watch_idleness(counters: ConnectionCounters, idle_s: float, tell: Call
             tell(is_idle)
 
 
-ROUTES: Final = {
-    "Health and status": add_status_routes,
-    "What is yours": add_own_routes,
-    "What is served here": add_card_routes,
-    "Tools": add_tool_routes,
-    "Sentences for tools": add_phrase_routes,
-    "Usage": add_usage_routes,
-    "Events": add_event_routes,
-    "Metrics": add_metrics_routes,
-    "Trust": add_trust_routes,
-    "Servers": add_server_routes,
-    "Configuration": add_configuration_routes,
-    "Logins": add_login_routes,
-    "Questions": add_question_routes,
-    "What was said yes to": add_consent_routes,
-    "Nodes of a fleet": add_node_routes,
-    "Tokens": add_token_routes,
-    "Values of teams and users": add_value_routes,
-    "Audit": add_audit_routes,
-}
-"""What has pages, by their subjects in the documentation."""
 _PAGE_BODY_BYTES = 256 * 1024
 """Of what a person types into a form, files included; no other page has use for a body."""
 
@@ -199,11 +160,7 @@ class Front:
         )
         streams = EventStreams(view, settings.sse_keepalive_s, settings.max_event_streams)
         websocket = McpWebSocket(drain, WebSocketSettings.of(settings), doors)
-        app = create_app(view.audit)
-        add_welcome(view.version, app)
-        for add in (*ROUTES.values(), add_ui_routes):
-            add(view, app)
-        record_orders(app, view.audit)
+        app = application(view)
         pages = Pages(app, BodyLimits(_PAGE_BODY_BYTES, settings.body_timeout_s))
         admission = _admission(settings, sockets, view)
         guard, live = _guard(settings, sockets), PageSockets(view)

@@ -20,6 +20,7 @@ from msgspec import Meta, Struct, field
 from actors.catalogue.metadata import SAFETY, Judgement, Safety
 from actors.principal import LOCAL, Principal
 from actors.transport.redaction import Confidential
+from supervisor.operations import ROLES, Role
 
 Tier = Literal["team", "user"]
 """Who gives a value. That of a user goes over that of the team."""
@@ -94,10 +95,6 @@ def user_name(issuer: str, subject: str) -> str:
     return f"u_{base64.b32encode(digest).decode()[:USER_CHARS].lower()}"
 
 
-Role = Literal["member", "auditor", "admin"]
-"""A member uses what is theirs; an auditor also reads what others did and how all servers are doing; an admin may also
-change servers, tokens and the values of others."""
-ROLES: Final[tuple[Role, ...]] = ("member", "auditor", "admin")
 _USER: Final = "user:"
 ToolPatterns = Annotated[tuple[str, ...], Meta(max_length=1000)]
 """Tools as `server:tool`, by their servers' own names, where `*` stands for any rest."""

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.errors import InvalidArguments, SupervisorError
-from supervisor.identity.people import ROLES, Role
+from supervisor.operations import ROLES, Role
 
 # The text of a token: `mcpv_`, 256 random bits, a checksum.
 #

@@ -45,7 +45,8 @@ from supervisor.config.expansion import Origin
 from supervisor.config.file import Stamp
 from supervisor.config.given import Effective, RestingServer, effective, missing_for_users, why_not
 from supervisor.config.jsonc import KeyPath
-from supervisor.identity.people import NO_VALUES, Given, GivenValues, OwnLaunch, Person, Role, principal_of, servers_of
+from supervisor.identity.people import NO_VALUES, Given, GivenValues, OwnLaunch, Person, principal_of, servers_of
+from supervisor.operations import Role
 
 # What a published server holds in memory from one call to the next, as `stateful.toml` has it.
 

@@ -14,19 +14,16 @@ import pytest
 from click.testing import CliRunner
 
 from actors.errors import SupervisorError
-from actors.principal import Principal
 from docs import generate
 from docs.commands import documented, full_help
 from docs.routes import route_list
 from supervisor.cli import GROUPS, cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
-from supervisor.front import wiring
-from supervisor.front.pages.app import STATUSES, create_app
+from supervisor.front.application import application
+from supervisor.front.pages.app import STATUSES
 from supervisor.front.pages.event_streams import STREAMS
-from supervisor.identity.people import Person
 from supervisor.metatools.definitions import DEFINITIONS
-from supervisor.oauth.port import CallbackQuery, LoginStatus
 from tests.supervisor.front.pages.test_api import view
 
 ROOT = Path(__file__).parents[2]
@@ -201,38 +198,15 @@ def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
 
 def routes_of_the_front() -> set[str]:
     """Every request that a page answers, as the documentation writes it."""
-    app = create_app()
-    shown = view(accounts=NoAccounts())
-    for name, routes_of in vars(wiring).items():
-        if name.endswith("routes") and name != "welcome_routes":
-            routes_of(shown, app)
+    app = application(view())
     requests = set()
-    for rule in app.url_map.iter_rules():
+    for rule in (each for each in app.url_map.iter_rules() if each.rule != "/"):
         before, _, choice = rule.rule.partition("<any(")
         names, _, after = choice.partition("):order>")
         for path in [f"{before}{name}{after}" for name in names.split(",")]:
             shown_path = re.sub(r"<(?:path:)?(\w+)>", r"{\1}", path)
             requests |= {f"{method} {shown_path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
     return requests | {route for route in STREAMS if route.startswith("GET ")}
-
-
-class NoAccounts:
-    """Knows no server that anybody could log in at."""
-
-    async def login(self, server: str, asker: Person) -> LoginStatus:
-        raise AssertionError("nobody asks")
-
-    async def progress(self, login: str, wait_s: float, principal: Principal) -> LoginStatus | None:
-        raise AssertionError("nobody asks")
-
-    async def answer(self, login: str, asker: Person, text: str) -> LoginStatus | None:
-        raise AssertionError("nobody asks")
-
-    async def callback(self, query: CallbackQuery) -> LoginStatus | None:
-        raise AssertionError("nobody asks")
-
-    async def logout(self, server: str, asker: Person) -> str:
-        raise AssertionError("nobody asks")
 
 
 def test_every_page_is_in_the_documentation_and_no_other() -> None:

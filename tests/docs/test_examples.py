@@ -12,6 +12,7 @@ import trio
 
 from supervisor.daemon_client.client import DaemonClient, connect
 from supervisor.demo.setting import DemoDaemon, configuration, running_daemon
+from supervisor.operations import READINESS
 from tests.e2e import environments
 from tests.e2e.fork_server import forking
 
@@ -33,7 +34,7 @@ async def small_daemon(directory: Path) -> AsyncIterator[tuple[DemoDaemon, Daemo
 
 async def discovered(client: DaemonClient) -> None:
     while True:
-        if (await client.page("/readyz", needs="ready"))["ready"]:
+        if (await client.perform(READINESS))["ready"]:
             return
         await trio.sleep(0.02)
 

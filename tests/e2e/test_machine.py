@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from supervisor import operations
 from supervisor.daemon_client.client import connect
 from tests.e2e.daemons import PATIENCE_S, Daemon, running, stand_in, text
 from tests.e2e.invariants import Process, below, is_alive, wait
@@ -109,7 +110,7 @@ async def test_nothing_is_left_of_one_that_was_killed_and_the_next_one_knows_wha
     with running(tmp_path, servers, auth="tokens") as alone:
         async with connect(alone.url) as operator:
             for label in ("good", "bad"):
-                made = await operator.make_token({"user": "anne", "label": label})
+                made = await operator.perform(operations.MAKE_TOKEN, body={"user": "anne", "label": label})
     listen = f"127.0.0.1:{alone.port}"
     with running(tmp_path, servers, listen, auth="tokens", fleet=fleet) as several:
         assert await tokens_at(several) == {"good", "bad"}
@@ -119,7 +120,7 @@ async def test_nothing_is_left_of_one_that_was_killed_and_the_next_one_knows_wha
         assert wait(lambda: not any(map(is_alive, left)), PATIENCE_S)
     with running(tmp_path, servers, listen, auth="tokens") as alone:
         async with connect(alone.url) as operator:
-            await operator.revoke("access-tokens", made["id"])
+            await operator.perform(operations.REVOKE_TOKEN, id_=made["id"])
     with running(tmp_path, servers, listen, auth="tokens", fleet=fleet) as again:
         assert await tokens_at(again) == {"good"}, "the second node had missed the end of one"
 
@@ -129,7 +130,7 @@ async def tokens_at(daemon: Daemon) -> set[str]:
     labels = set()
     for _ in range(8):  # each is another connection
         async with connect(daemon.url) as operator:
-            told = await operator.page("/api/access-tokens", needs="tokens")
+            told = await operator.perform(operations.ACCESS_TOKENS)
             labels.add(frozenset(each["label"] for each in told["tokens"]))
     (same,) = labels
     return set(same)

@@ -12,6 +12,7 @@ import trio
 from quart_trio import QuartTrio
 from trio.testing import wait_all_tasks_blocked
 
+import supervisor.front.application  # noqa: F401 - marks what performs each operation
 from supervisor.config import Settings
 from supervisor.front.admission import Admission
 from supervisor.front.dispatch import AtDoor, Dispatch
@@ -146,7 +147,7 @@ async def nothing_here(request: HttpRequest) -> None:
 
 
 def dispatch(
-    register: Callable[[QuartTrio], None] = lambda app: None,
+    register: Callable[[QuartTrio], object] = lambda app: None,
     *,
     mcp_http: AtDoor | None = None,
     mcp_websocket: AtDoor | None = None,

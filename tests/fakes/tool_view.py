@@ -11,7 +11,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Feed, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
-from supervisor.front.pages.api import View
+from supervisor.front.pages.view import View
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.servers.journals.journals import Journals

@@ -19,14 +19,15 @@ from trio_websocket import ConnectionClosed, ConnectionRejected
 
 from actors.kit import Reply
 from actors.messages import Question
+from supervisor import operations
 from supervisor.bridge.address import read_address
 from supervisor.bridge.connection import NotReached, open_connection
 from supervisor.daemon_client.client import connect as connect_daemon
 from supervisor.daemon_client.requests import RequestRefused
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.front import wiring
-from supervisor.front.pages.api import View
 from supervisor.front.pages.sockets import PageSockets
+from supervisor.front.pages.view import View
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import tokens
 from supervisor.identity.operator_key import GOOD_FOR_S, KEY_FILE, OperatorKey, endpoint, sign_pass
@@ -514,8 +515,8 @@ async def test_an_operator_asks_several_things_at_once_and_one_after_the_other(t
     async with doorway(tmp_path, data, {}) as at, connect_daemon(str(at.client.base_url)) as client:
         async with trio.open_nursery() as nursery:
             for _ in range(3):
-                nursery.start_soon(client.status)
-        await client.status()
+                nursery.start_soon(client.perform, operations.STATUS)
+        await client.perform(operations.STATUS)
 
 
 Told = Callable[[bytes], Awaitable[bytes]]
@@ -548,9 +549,10 @@ async def all_commands_ask(port: int) -> list[str]:
     """Every way in which our programs ask a daemon; what each says of it."""
     said = []
     async with connect_daemon(f"http://127.0.0.1:{port}") as client:
-        for ask in (client.status, partial(client.edit, "POST", "", {"name": "mine", "entry": {"command": "x"}})):
+        added = {"name": "mine", "entry": {"command": "x"}}
+        for operation, body in ((operations.STATUS, None), (operations.ADD_SERVER, added)):
             with pytest.raises(RequestRefused) as refused:
-                await ask()
+                await client.perform(operation, body=body)
             said.append(str(refused.value))
     with pytest.raises(RequestRefused) as refused:
         async with open_socket(f"http://127.0.0.1:{port}", "/api/events"):

@@ -220,7 +220,7 @@ class Rig:
 
     async def ask_pages(self, who: str | None, servers: Sequence[str] = SERVERS) -> None:
         """Ask for every page, as far as it is about a server about each of some."""
-        for route in sorted(page_routes() - {"DELETE /api/servers/{server}"}):
+        for route in sorted(page_routes().keys() - {"DELETE /api/servers/{server}"}):
             for server in servers if "{server}" in route else ("desk",):
                 method, path = path_of(route, who or "ben")
                 if method == "WS" or path.endswith(("/logout", "/disable")):

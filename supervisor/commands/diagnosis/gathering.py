@@ -31,6 +31,7 @@ from actors.transport.stdio.resources.allotment import Enforcement
 from actors.transport.stdio.resources.groups import Groups, look_at_memory
 from actors.transport.stdio.resources.room import RUNNING, SPAWN
 from actors.transport.stdio.sandbox import SHELL, Sight, Trouble, arguments, bwrap_program, trouble_of
+from supervisor import operations
 from supervisor.commands.check import clashes
 from supervisor.commands.diagnosis.disk import data_facts, newest_of
 from supervisor.commands.diagnosis.facts import Facts, MemoryFacts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
@@ -259,7 +260,7 @@ async def _missing(at: str, named: list[str]) -> tuple[str, ...]:
             async with connect(at) as daemon:
                 for first in range(0, len(named), NAMED_AT_ONCE):
                     some = named[first : first + NAMED_AT_ONCE]
-                    rows = (await daemon.page("/api/preflight", {"tools": some}, needs="tools"))["tools"]
+                    rows = (await daemon.perform(operations.PREFLIGHT, {"tools": some}))["tools"]
                     missing += [str(row["asked"]) for row in rows if row["status"] == "missing"]
         except (DaemonUnreachable, RequestRefused):
             pass
@@ -275,7 +276,7 @@ async def _port(url: str, settings: Settings) -> PortFacts:
         with trio.move_on_after(DAEMON_TIMEOUT_S):
             try:
                 async with connect(at) as daemon:
-                    page = await daemon.page("/api/status", needs="version")
+                    page = await daemon.perform(operations.STATUS)
                 return PortFacts(listen=urlsplit(at).netloc if url else settings.listen, daemon=str(page["version"]))
             except (DaemonUnreachable, RequestRefused):
                 pass

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import html
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from quart import Response, make_response, request
@@ -35,7 +35,7 @@ from actors.errors import (
     UnknownTool,
 )
 from actors.kit import is_want, reason_of
-from supervisor.front.pages.requests import FromElsewhere, NoKey, S, decode
+from supervisor.front.pages.requests import FromElsewhere, NoKey
 from supervisor.front.pages.rights import check_right
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.tokens import NotKept, TooManyTokens
@@ -143,32 +143,6 @@ def create_app(audit: Audit = NO_AUDIT) -> QuartTrio:
     return app
 
 
-def with_query(type_: type[S], page: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
-    """Return a page that is given its parameters as a struct, the first argument; the documentation lists its fields.
-
-    It raises `InvalidArguments` as `decode` does.
-    """
-    return partial(_with_query, type_, page)
-
-
-async def _with_query(type_: type[S], page: Callable[..., Awaitable[Response]], **path: str) -> Response:
-    return await page(decode(request.args.items(multi=True), type_), **path)
-
-
-async def page_of(app: QuartTrio, endpoint: str, query: Mapping[str, str] | None = None, **path: str) -> Response:
-    """Return what a page answers to whoever asks for the present one: its parameters are `query`, and no others.
-
-    Raises what the page does.
-    """
-    page = app.view_functions[endpoint]
-    if isinstance(page, partial) and page.func is _with_query:
-        type_, own = page.args
-        answer: Response = await own(decode((query or {}).items(), type_), **path)
-    else:
-        answer = await cast("Callable[..., Awaitable[Response]]", page)(**path)
-    return answer
-
-
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """`body` is JSON text (bytes), or a value that becomes it."""
     text = body if isinstance(body, bytes) else msgspec.json.encode(body)
@@ -202,6 +176,8 @@ async def _on_http_error(error: HTTPException) -> Any:
     if message == NotFound.description:
         message = NO_PAGE
     headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
+    if allowed := headers.get("Allow"):
+        headers["Allow"] = ", ".join(sorted(allowed.split(", ")))  # which come from a set
     if _wants_page():
         page = _ERROR_PAGE.format(status=status, message=html.escape(message))
         return Response(page, status=status, content_type="text/html; charset=utf-8", headers={**headers, **_BY_ACCEPT})

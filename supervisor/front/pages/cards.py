@@ -19,18 +19,18 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from quart import Response, request
-from quart_trio import QuartTrio
 
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import UnknownServer
 from actors.messages import ServerStatus
 from actors.protocol.wire import json
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import with_query
+from supervisor import operations
+from supervisor.front.pages.performing import performs
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.view import View
 from supervisor.identity.requester import ANYBODY
 from supervisor.service.doors import cards
-from supervisor.service.doors.addresses import ALL_PATH, CARD, MCP_PATH, SERVERS, path_of
+from supervisor.service.doors.addresses import CARD, path_of
 from supervisor.service.doors.cards import Document, Served, Site
 
 MAX_LIMIT: Final = 100
@@ -58,78 +58,28 @@ class RegistryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     include_deleted: bool = False
 
 
-def add_card_routes(view: View, app: QuartTrio) -> None:
-    known = _Known(view)
-
-    async def catalogue() -> Response:
-        """Name the MCP servers here, each with the address of its card (AI Catalog). Without a token, where one is
-        needed, these are the two doors to everything.
-        """
-        return await known.answer(cards.catalogue, await known.doors(), cards.CATALOGUE_TYPE)
-
-    async def card() -> Response:
-        """Show the card of the door: who it is, where it is reached, which revisions it speaks (SEP-2127)."""
-        path = request.path.removesuffix(CARD)
-        own = tuple(door for door in cards.own_doors(view.version) if door.path == path)
-        return await known.answer(_card, own, cards.CARD_TYPE)
-
-    async def card_of_server(server: str) -> Response:
-        """Show the card of a server, in the same way."""
-        found = tuple(door for door in await known.doors() if door.path == path_of(server))
-        if not found:
-            raise UnknownServer(f"there is no MCP server {server[:100]!a} here")
-        return await known.answer(_card, found, cards.CARD_TYPE)
-
-    async def servers(asked: RegistryQuery) -> Response:
-        """List the MCP servers here as `server.json`, by name, as a registry does (MCP Registry API v0.1). There is
-        one version of each. `updated_since` counts from when the daemon saw a change, and does not tell of servers that
-        are gone.
-        """
-        return await known.answer(_Page(asked), known.timed(await known.doors()), JSON)
-
-    async def versions(namespace: str, entry: str) -> Response:
-        """List the versions of a server, which is one. Its name has its slash as `%2F`, or as it is."""
-        return await known.answer(_Page(), known.timed(await known.find(namespace, entry)), JSON)
-
-    async def version(namespace: str, entry: str, version: str) -> Response:
-        """Show a server; `version` is the one that there is, or `latest`."""
-        found = await known.find(namespace, entry)
-        if version not in ("latest", there := cards.version_of(found[0])):
-            raise UnknownServer(f"there is no version {version[:100]!a} of this server; there is {there!a}")
-        return await known.answer(_single, known.timed(found), JSON)
-
-    app.add_url_rule(cards.CATALOGUE_PATH, "ai_catalogue", catalogue)
-    for path in (MCP_PATH, ALL_PATH):
-        app.add_url_rule(f"{path}{CARD}", f"card {path}", card)
-    app.add_url_rule(f"{MCP_PATH}/{SERVERS}<server>{CARD}", "card_of_server", card_of_server)
-    named = "/v0.1/servers/<namespace>/<entry>/versions"
-    app.add_url_rule("/v0.1/servers", "registry", with_query(RegistryQuery, servers))
-    app.add_url_rule(named, "registry_versions", versions)
-    app.add_url_rule(f"{named}/<version>", "registry_version", version)
-
-
-class _Known:
+class KnownDoors:
     """What there is to tell whoever asks for the page that is being made, and since when it is so."""
 
     def __init__(self, view: View) -> None:
-        self._view = view
+        self.view = view
         self._since: OrderedDict[Served, datetime] = OrderedDict()
 
     def site(self) -> Site:
         """Return whose documents they are: by the name that the daemon was asked by, which is one of its own."""
-        settings = self._view.deployment.value.settings
+        settings = self.view.deployment.value.settings
         scheme = "https" if settings.tls_certificate else "http"
         base = settings.public_url.rstrip("/") or f"{scheme}://{request.host}"
-        return Site(base, self._view.version, needs_token=settings.auth == "tokens")
+        return Site(base, self.view.version, needs_token=settings.auth == "tokens")
 
     async def doors(self) -> tuple[Served, ...]:
         """Return the doors that whoever asks may use, those to everything first. A checkpoint if they see servers."""
-        own, requester = cards.own_doors(self._view.version), REQUESTER.get()
+        own, requester = cards.own_doors(self.view.version), REQUESTER.get()
         if requester is ANYBODY:
             return own
-        visible, principal = await self._view.seen_by(requester.person), self._view.principal
+        visible, principal = await self.view.seen_by(requester.person), self.view.principal
         seen, statuses = visible.now(principal), visible.statuses(principal)
-        return own + await self._view.bench.run(len(seen.names.servers) * DOOR_BYTES, _servers, seen, statuses)
+        return own + await self.view.bench.run(len(seen.names.servers) * DOOR_BYTES, _servers, seen, statuses)
 
     async def find(self, namespace: str, name: str) -> tuple[Served]:
         """Return the door that has a name in the registry. Raises `UnknownServer`."""
@@ -141,7 +91,7 @@ class _Known:
 
     async def answer(self, make: Maker, told: tuple[Any, ...], kind: str) -> Response:
         """Answer with a document of these doors, or that whoever asks has it."""
-        document = await self._view.bench.run(len(told) * DOOR_BYTES, _made, make, self.site(), told)
+        document = await self.view.bench.run(len(told) * DOOR_BYTES, _made, make, self.site(), told)
         headers = {"ETag": document.tag, "Cache-Control": "private, no-cache", "Vary": "Authorization"}
         if document.is_known(request.headers.get("If-None-Match", "")):
             answer = Response(b"", 304, headers, content_type=kind)
@@ -154,7 +104,7 @@ class _Known:
 
         Whoever asks what changed since they asked last is told of each change: it was seen then, or later.
         """
-        now = datetime.fromtimestamp(self._view.clock(), UTC)
+        now = datetime.fromtimestamp(self.view.clock(), UTC)
         for door in doors:
             self._since.setdefault(door, now)
             self._since.move_to_end(door)
@@ -162,6 +112,56 @@ class _Known:
         while len(self._since) > max(MAX_TIMES, len(doors)):
             self._since.popitem(last=False)
         return timed
+
+
+@performs(operations.AI_CATALOG)
+async def ai_catalog(known: KnownDoors) -> Response:
+    """Name the MCP servers here, each with the address of its card (AI Catalog). Without a token, where one is
+    needed, these are the two doors to everything.
+    """
+    return await known.answer(cards.catalogue, await known.doors(), cards.CATALOGUE_TYPE)
+
+
+@performs(operations.CARD)
+@performs(operations.CARD_OF_ALL)
+async def card(known: KnownDoors) -> Response:
+    """Show the card of the door: who it is, where it is reached, which revisions it speaks (SEP-2127)."""
+    path = request.path.removesuffix(CARD)
+    own = tuple(door for door in cards.own_doors(known.view.version) if door.path == path)
+    return await known.answer(_card, own, cards.CARD_TYPE)
+
+
+@performs(operations.CARD_OF_SERVER)
+async def card_of_server(known: KnownDoors, server: str) -> Response:
+    """Show the card of a server, in the same way."""
+    found = tuple(door for door in await known.doors() if door.path == path_of(server))
+    if not found:
+        raise UnknownServer(f"there is no MCP server {server[:100]!a} here")
+    return await known.answer(_card, found, cards.CARD_TYPE)
+
+
+@performs(operations.REGISTRY)
+async def registry(known: KnownDoors, query: RegistryQuery) -> Response:
+    """List the MCP servers here as `server.json`, by name, as a registry does (MCP Registry API v0.1). There is
+    one version of each. `updated_since` counts from when the daemon saw a change, and does not tell of servers that
+    are gone.
+    """
+    return await known.answer(_Page(query), known.timed(await known.doors()), JSON)
+
+
+@performs(operations.REGISTRY_VERSIONS)
+async def versions(known: KnownDoors, namespace: str, entry: str) -> Response:
+    """List the versions of a server, which is one. Its name has its slash as `%2F`, or as it is."""
+    return await known.answer(_Page(), known.timed(await known.find(namespace, entry)), JSON)
+
+
+@performs(operations.REGISTRY_VERSION)
+async def version(known: KnownDoors, namespace: str, entry: str, version: str) -> Response:
+    """Show a server; `version` is the one that there is, or `latest`."""
+    found = await known.find(namespace, entry)
+    if version not in ("latest", there := cards.version_of(found[0])):
+        raise UnknownServer(f"there is no version {version[:100]!a} of this server; there is {there!a}")
+    return await known.answer(_single, known.timed(found), JSON)
 
 
 def _servers(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> tuple[Served, ...]:

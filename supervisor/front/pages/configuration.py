@@ -16,25 +16,21 @@ from typing import Any, Final
 import msgspec
 import trio
 from quart import Response, request
-from quart_trio import QuartTrio
 
 from actors.errors import CallTimedOut
+from supervisor import operations
 from supervisor.config.provenance import explain_server, withhold
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, with_query
-from supervisor.front.pages.audit import describe
 from supervisor.front.pages.bodies import read_json
-from supervisor.front.pages.requests import NoKey, check_from_here
+from supervisor.front.pages.performing import describe, performs
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
-from supervisor.identity.operator_key import endpoint
 from supervisor.servers.reloading.port import Published, Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
 
 WAIT_S: Final = 30.0
 """Reading a file takes milliseconds; one that hangs is on a volume that does."""
 MAX_PATH_CHARS: Final = 4096
-SCHEME: Final = "bearer"
 
 
 class ReloadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,111 +60,80 @@ class EntryChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     entry: dict[str, Any]
 
 
-_NEW: Final = msgspec.json.Decoder(NewServer)
 _CHANGE: Final = msgspec.json.Decoder(EntryChange)
 
 
-def add_configuration_routes(view: View, app: QuartTrio) -> None:
-    pages = ConfigurationPages(view)
-    app.after_request(pages.tell_refused)
-    app.add_url_rule("/api/configuration", "configuration", with_query(ConfigurationQuery, pages.source))
-    app.add_url_rule("/api/reload", "reload", with_query(ReloadQuery, pages.reload), methods=["POST"])
-    app.add_url_rule("/api/servers", "add_server", pages.add, methods=["POST"])
-    app.add_url_rule("/api/servers/<path:server>", "change_server", pages.change, methods=["PATCH"])
-    app.add_url_rule("/api/servers/<path:server>", "remove_server", pages.remove, methods=["DELETE"])
+async def tell_refused(view: View, response: Response) -> Response:
+    """Say in the head of an answer below `/api/` that the file is refused, to who may see that."""
+    refused = view.configurator.source.value.refused
+    if refused and request.path.startswith("/api/") and REQUESTER.get().person.may("auditor"):
+        response.headers[HEADER] = value_of(refused[0])
+    return response
 
 
-class ConfigurationPages:
-    """Answers for the one configuration."""
+@performs(operations.CONFIGURATION)
+async def configuration(view: View, query: ConfigurationQuery) -> Any:
+    """Show the file: `path`, `loaded_at`, `token_file` with the key that changes take; its faults (`refused`).
 
-    def __init__(self, view: View) -> None:
-        self._view = view
-
-    async def tell_refused(self, response: Response) -> Response:
-        refused = self._view.configurator.source.value.refused
-        if refused and request.path.startswith("/api/") and REQUESTER.get().person.may("auditor"):
-            response.headers[HEADER] = value_of(refused[0])
-        return response
-
-    async def source(self, wanted: ConfigurationQuery) -> Response:
-        """Show the file: `path`, `loaded_at`, `token_file` with the key that changes take; its faults (`refused`).
-
-        `restart`: settings that wait for one. With a `server`, `values` that hold for it, each with where it comes
-        from; `***` for what may be secret.
-        """
-        source = msgspec.to_builtins(self._view.configurator.source.value)
-        named = {"server": wanted.server, "values": await self._values_of(wanted.server)} if wanted.server else {}
-        return json_response({**source, "token_file": self._view.token_file, **named})
-
-    async def _values_of(self, server: str) -> list[dict[str, Any]]:
-        self._view.control.check(server)
-        deployment = self._view.deployment.value
-        if (entry := deployment.entries.get(server)) is None:
-            return []  # it has faults, which are its state
-        explained = await beside(lambda: list(withhold(explain_server(deployment, entry, deployment.environ))))
-        file = deployment.path.name
-        return [{**each.row(), "from": each.words(file, of_daemon=False)} for each in explained]
-
-    async def reload(self, wanted: ReloadQuery) -> Response:
-        """Read the file again: `outcome`, `message`, `changes`; 422 with its faults if it is refused.
-
-        `plan=true` only says what would be done, also with the file at another `path`.
-        """
-        check_from_here(request.scope)
-        configurator = self._view.configurator
-        if wanted.plan:
-            return await when_done(lambda: configurator.plan(wanted.path[:MAX_PATH_CHARS]))
-        return await when_done(configurator.reload)
-
-    async def add(self) -> Response:
-        """Add a server: `{"name": ..., "entry": {...}, "ephemeral": false}`. It answers as a reload does, with 201."""
-        check_key(self._view, "changing the configuration", "mcpvisor add")
-        new = await read_json(self._view.bench, _NEW)
-        describe(new.name, "until the daemon ends" if new.ephemeral else "")
-        return await when_done(lambda: self._view.editor.add(new.name, new.entry, ephemeral=new.ephemeral), 201)
-
-    async def change(self, server: str) -> Response:
-        """Change an entry by a merge patch (RFC 7396): `{"entry": {"idle_timeout_s": 60, "cwd": null}}`.
-
-        null removes a key. It answers as a reload does.
-        """
-        check_key(self._view, "changing the configuration", "mcpvisor add")
-        self._view.control.check(server)
-        patch = (await read_json(self._view.bench, _CHANGE)).entry
-        describe(server, ", ".join(patch))
-        return await when_done(lambda: self._view.editor.change(server, patch))
-
-    async def remove(self, server: str) -> Response:
-        """Remove a server. It answers as a reload does."""
-        check_key(self._view, "changing the configuration", "mcpvisor add")
-        self._view.control.check(server)
-        return await when_done(lambda: self._view.editor.remove(server))
-
-
-def check_key(view: View, what: str, command: str) -> None:
-    """Raise `NoKey` for a request of somebody who has not shown that they may do `what`, for which there is a command.
-
-    Who they are, or that they may read the daemon's files, which a program that only reaches its address may not.
+    `restart`: settings that wait for one. With a `server`, `values` that hold for it, each with where it comes
+    from; `***` for what may be secret.
     """
-    check_from_here(request.scope)
-    if REQUESTER.get().is_proven:
-        return
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    shown = given.strip() if scheme.lower() == SCHEME else ""
-    end = endpoint(request.scope.get("server") or ("", 0))
-    path = bytes(request.scope["raw_path"]).partition(b"?")[0].decode("ascii")
-    if not view.operator.admits(shown, end, request.method, path):
-        raise NoKey(
-            f"{what} takes the key in page.key of the daemon's data directory, in hexadecimal digits: Authorization: "
-            f"Bearer KEY; the command is {command}",
-            details=dict(view.operator.challenge(end)),
-        )
+    source = msgspec.to_builtins(view.configurator.source.value)
+    named = {"server": query.server, "values": await _values_of(view, query.server)} if query.server else {}
+    return {**source, "token_file": view.token_file, **named}
 
 
-async def when_done(work: Callable[[], Awaitable[Reloaded | Published]], status: int = 200) -> Response:
-    """Answer with what work returns that reads a configuration. Raises `CallTimedOut`."""
+async def _values_of(view: View, server: str) -> list[dict[str, Any]]:
+    view.control.check(server)
+    deployment = view.deployment.value
+    if (entry := deployment.entries.get(server)) is None:
+        return []  # it has faults, which are its state
+    explained = await beside(lambda: list(withhold(explain_server(deployment, entry, deployment.environ))))
+    file = deployment.path.name
+    return [{**each.row(), "from": each.words(file, of_daemon=False)} for each in explained]
+
+
+@performs(operations.RELOAD)
+async def reload(view: View, query: ReloadQuery) -> Any:
+    """Read the file again: `outcome`, `message`, `changes`; 422 with its faults if it is refused.
+
+    `plan=true` only says what would be done, also with the file at another `path`.
+    """
+    if query.plan:
+        return await when_done(lambda: view.configurator.plan(query.path[:MAX_PATH_CHARS]))
+    return await when_done(view.configurator.reload)
+
+
+@performs(operations.ADD_SERVER)
+async def add_server(view: View, body: NewServer) -> Any:
+    """Add a server: `{"name": ..., "entry": {...}, "ephemeral": false}`. It answers as a reload does, with 201."""
+    describe(body.name, "until the daemon ends" if body.ephemeral else "")
+    return await when_done(lambda: view.editor.add(body.name, body.entry, ephemeral=body.ephemeral))
+
+
+@performs(operations.CHANGE_SERVER)
+async def change_server(view: View, server: str) -> Any:
+    """Change an entry by a merge patch (RFC 7396): `{"entry": {"idle_timeout_s": 60, "cwd": null}}`.
+
+    null removes a key. It answers as a reload does.
+    """
+    view.control.check(server)  # before its body: what is below a path of no server has none
+    patch = (await read_json(view.bench, _CHANGE)).entry
+    describe(server, ", ".join(patch))
+    return await when_done(lambda: view.editor.change(server, patch))
+
+
+@performs(operations.REMOVE_SERVER)
+async def remove_server(view: View, server: str) -> Any:
+    """Remove a server. It answers as a reload does."""
+    view.control.check(server)
+    return await when_done(lambda: view.editor.remove(server))
+
+
+async def when_done(work: Callable[[], Awaitable[Reloaded | Published]]) -> Any:
+    """Return what work returns that reads a configuration. Raises `CallTimedOut`."""
     with trio.move_on_after(WAIT_S):
-        return json_response(msgspec.to_builtins(await work()), status)
+        return msgspec.to_builtins(await work())
     raise CallTimedOut(
         f"the configuration was not read within {WAIT_S:g} s, which goes on: see mcpvisor status", outcome="unknown"
     )

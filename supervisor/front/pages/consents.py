@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from quart import Response, abort
-from quart_trio import QuartTrio
+from quart import abort
 
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response
-from supervisor.front.pages.audit import describe
+from supervisor import operations
+from supervisor.front.pages.performing import describe, performs
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.view import View
 from supervisor.identity.people import user_of
 from supervisor.service.asking.confirmations import Consent
 
 GONE = "there is no such yes; mcpvisor consents lists those that there are"
 
 
-def add_consent_routes(view: View, app: QuartTrio) -> None:
-    async def consents() -> Response:
-        """Show which tools run without asking again: whose yes it is, for which client (empty: any), since when."""
-        return json_response({"consents": [_row(each) for each in _own(view)]})
+@performs(operations.CONSENTS)
+async def consents(view: View) -> Any:
+    """Show which tools run without asking again: whose yes it is, for which client (empty: any), since when."""
+    return {"consents": [_row(each) for each in _own(view)]}
 
-    async def revoke_consent(id_: str) -> Response:
-        """Take a yes back: the tool asks again."""
-        consent = next((each for each in _own(view) if each.id == id_), None) or abort(404, GONE)
-        describe(f"{consent.server}:{consent.tool}", consent.id)
-        view.consents.revoke(consent)
-        return json_response({"revoked": _row(consent)})
 
-    app.add_url_rule("/api/consents", "consents", consents)
-    app.add_url_rule("/api/consents/<id_>", "revoke_consent", revoke_consent, methods=["DELETE"])
+@performs(operations.REVOKE_CONSENT)
+async def revoke_consent(view: View, id_: str) -> Any:
+    """Take a yes back: the tool asks again."""
+    consent = next((each for each in _own(view) if each.id == id_), None) or abort(404, GONE)
+    describe(f"{consent.server}:{consent.tool}", consent.id)
+    view.consents.revoke(consent)
+    return {"revoked": _row(consent)}
 
 
 def _own(view: View) -> list[Consent]:

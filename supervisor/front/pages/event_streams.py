@@ -24,12 +24,12 @@ from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import WebSocket
 from supervisor.front.http.elsewhere import ForwardedRequest
 from supervisor.front.http.streams import EventStream, cancel_when_set
-from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE, error_body
 from supervisor.front.pages.event_frames import LINES, EventFrame, SendFrames, send_lines
 from supervisor.front.pages.fleet_events import FleetEvents, OwnEvents
 from supervisor.front.pages.rights import admits
 from supervisor.front.pages.sockets import read_query, serve_socket
+from supervisor.front.pages.view import View
 from supervisor.service.events.own import Hearing
 
 MEDIA_TYPE: Final = "text/event-stream"

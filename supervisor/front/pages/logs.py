@@ -7,16 +7,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from quart import Response, abort
-from quart_trio import QuartTrio
+from quart import abort
 
 from actors.launch import is_own
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, with_query
+from supervisor import operations
+from supervisor.front.pages.performing import performs
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.view import View
 from supervisor.identity.people import Person
 from supervisor.servers.journals.files import MAX_GREP_CHARACTERS, Wanted
 
@@ -41,40 +41,38 @@ class LogQuery(AllLogsQuery, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     before: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
-def add_log_routes(view: View, app: QuartTrio) -> None:
-    async def of_server(wanted: LogQuery, server: str) -> Response:
-        """Show the newest lines of a log; `newest` is the number to follow from, `before` leads to older ones.
+@performs(operations.SERVER_LOGS)
+async def server_logs(view: View, query: LogQuery, server: str) -> Any:
+    """Show the newest lines of a log; `newest` is the number to follow from, `before` leads to older ones.
 
-        A member sees that of a server which is started for them alone. `docs/reference/logs.md` has the parameters.
-        """
-        person = REQUESTER.get().person
-        launch = await find_log(view, person, server)
-        if launch is None:
-            abort(404)
-        journal = view.logs.journals.find(launch)
-        newest = journal.newest.value if journal is not None else 0
-        asked = Wanted(**msgspec.structs.asdict(wanted), user=member_of(person))
-        page = await view.logs.page([launch], asked, view.launches.mask_of)
-        lines = [{name: getattr(line, name) for name in ("number", "time", "source", "text")} for line in page.lines]
-        before = page.lines[0].number if lines and len(lines) == wanted.lines else None
-        body = {"server": server, "newest": newest, "lines": lines, "before": before, "complete": page.complete}
-        return json_response(body)
+    A member sees that of a server which is started for them alone. `docs/reference/logs.md` has the parameters.
+    """
+    person = REQUESTER.get().person
+    launch = await find_log(view, person, server)
+    if launch is None:
+        abort(404)
+    journal = view.logs.journals.find(launch)
+    newest = journal.newest.value if journal is not None else 0
+    asked = Wanted(**msgspec.structs.asdict(query), user=member_of(person))
+    page = await view.logs.page([launch], asked, view.launches.mask_of)
+    lines = [{name: getattr(line, name) for name in ("number", "time", "source", "text")} for line in page.lines]
+    before = page.lines[0].number if lines and len(lines) == query.lines else None
+    return {"server": server, "newest": newest, "lines": lines, "before": before, "complete": page.complete}
 
-    async def of_all(wanted: AllLogsQuery) -> Response:
-        """Show the newest lines of all logs by time, each with its `server`; `until` is the moment to follow from.
 
-        A member sees those of servers that are started for them alone.
-        """
-        person = REQUESTER.get().person
-        await view.seen_by(person)  # so that it is known who has which launch
-        until = view.clock()
-        asked = Wanted(**msgspec.structs.asdict(wanted), user=member_of(person))
-        page = await view.logs.page(find_logs(view, person), asked, view.launches.mask_of)
-        lines = [line for line in page.lines if line.time <= until]  # what came meanwhile is for a follower
-        return json_response({"until": until, "lines": lines, "complete": page.complete})
+@performs(operations.LOGS)
+async def logs(view: View, query: AllLogsQuery) -> Any:
+    """Show the newest lines of all logs by time, each with its `server`; `until` is the moment to follow from.
 
-    app.add_url_rule("/api/servers/<server>/logs", "server_logs", with_query(LogQuery, of_server))
-    app.add_url_rule("/api/logs", "logs", with_query(AllLogsQuery, of_all))
+    A member sees those of servers that are started for them alone.
+    """
+    person = REQUESTER.get().person
+    await view.seen_by(person)  # so that it is known who has which launch
+    until = view.clock()
+    asked = Wanted(**msgspec.structs.asdict(query), user=member_of(person))
+    page = await view.logs.page(find_logs(view, person), asked, view.launches.mask_of)
+    lines = [line for line in page.lines if line.time <= until]  # what came meanwhile is for a follower
+    return {"until": until, "lines": lines, "complete": page.complete}
 
 
 def member_of(person: Person) -> str | None:

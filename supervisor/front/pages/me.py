@@ -11,18 +11,17 @@ from typing import Any
 
 import msgspec
 import trio
-from quart import Response
-from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.installation import installation_status
 from actors.messages import ServerStatus
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, with_query
+from supervisor import operations
+from supervisor.front.pages.performing import performs
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.pages.server_rows import OF_LISTS, token_savings
+from supervisor.front.pages.status import OF_LISTS, token_savings
+from supervisor.front.pages.view import View
 from supervisor.identity.requester import GOOD_FOR_S, Purpose
 from supervisor.service.doors.addresses import path_of
 
@@ -33,43 +32,38 @@ class TicketQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     purpose: Purpose = "socket"
 
 
-def add_own_routes(view: View, app: QuartTrio) -> None:
-    async def me() -> Response:
-        """Show who you are, what you have to say yes to, and your servers: status, offer, and what each waits for."""
-        requester = REQUESTER.get()
-        person, token = requester.person, requester.token
-        seen = await view.seen_by(person)
-        catalogue, statuses = seen.now(view.principal), seen.statuses(view.principal)
-        servers, calls = sorted(catalogue.names.servers), _calls(view.totals(view.principal))
-        return json_response(
-            {
-                "user": person.user,
-                "team": person.team,
-                "role": person.role,
-                "expires_at": token.expires_at if token is not None else None,
-                "catalog_revision": catalogue.revision,
-                "servers": [
-                    {**_row(server, statuses.get(server), catalogue), "calls": calls[server]} for server in servers
-                ],
-                "tokens": token_savings(catalogue),
-                "confirm": msgspec.to_builtins(view.confirm_rules()),
-                "questions": len(view.elicitations.of(view.principal)),
-            }
-        )
+@performs(operations.ME)
+async def me(view: View) -> Any:
+    """Show who you are, what you have to say yes to, and your servers: status, offer, and what each waits for."""
+    requester = REQUESTER.get()
+    person, token = requester.person, requester.token
+    seen = await view.seen_by(person)
+    catalogue, statuses = seen.now(view.principal), seen.statuses(view.principal)
+    servers, calls = sorted(catalogue.names.servers), _calls(view.totals(view.principal))
+    return {
+        "user": person.user,
+        "team": person.team,
+        "role": person.role,
+        "expires_at": token.expires_at if token is not None else None,
+        "catalog_revision": catalogue.revision,
+        "servers": [{**_row(server, statuses.get(server), catalogue), "calls": calls[server]} for server in servers],
+        "tokens": token_savings(catalogue),
+        "confirm": msgspec.to_builtins(view.confirm_rules()),
+        "questions": len(view.elicitations.of(view.principal)),
+    }
 
-    async def ticket(wanted: TicketQuery) -> Response:
-        """Get a ticket that opens one WebSocket, as `?ticket=`, for clients that cannot send a token there.
 
-        It is good once, for `expires_s` seconds. With `purpose=sign-in` it signs a browser in, and opens nothing else.
-        """
-        requester = REQUESTER.get()
-        if not requester.is_proven:
-            raise InvalidArguments("no ticket is needed: this daemon does not ask who anybody is")
-        made = view.tickets.make(requester, trio.current_time(), wanted.purpose)
-        return json_response({"ticket": made, "expires_s": GOOD_FOR_S}, 201)
+@performs(operations.MAKE_TICKET)
+async def make_ticket(view: View, query: TicketQuery) -> Any:
+    """Get a ticket that opens one WebSocket, as `?ticket=`, for clients that cannot send a token there.
 
-    app.add_url_rule("/api/me", "me", me)
-    app.add_url_rule("/api/tickets", "ticket", with_query(TicketQuery, ticket), methods=["POST"])
+    It is good once, for `expires_s` seconds. With `purpose=sign-in` it signs a browser in, and opens nothing else.
+    """
+    requester = REQUESTER.get()
+    if not requester.is_proven:
+        raise InvalidArguments("no ticket is needed: this daemon does not ask who anybody is")
+    made = view.tickets.make(requester, trio.current_time(), query.purpose)
+    return {"ticket": made, "expires_s": GOOD_FOR_S}
 
 
 def _calls(totals: Usage) -> Counter[str]:

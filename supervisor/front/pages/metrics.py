@@ -16,7 +16,6 @@ from typing import Final, get_args
 import msgspec
 import trio
 from quart import Response, request
-from quart_trio import QuartTrio
 
 from actors.catalogue.offer import LISTS
 from actors.catalogue.snapshot import Catalogue
@@ -26,9 +25,11 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.observer import BreakerScope
 from actors.transport.stdio.resources.allotment import ProcessFigures
-from supervisor.front.pages.api import ROWS_AT_ONCE, View
-from supervisor.front.pages.server_rows import word_of
+from supervisor import operations
+from supervisor.front.pages.performing import performs
 from supervisor.front.pages.shared_page import SharedPage
+from supervisor.front.pages.status import ROWS_AT_ONCE, word_of
+from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 from supervisor.metrics import families
 from supervisor.metrics.collector import ENCODERS, Encoder, FamilyValues, FigureCollector, content_type_for
@@ -71,22 +72,25 @@ class ServerFigures(msgspec.Struct):
             self.instances[*labels, "yes" if each.state is State.READY else "no"] += 1
 
 
-def add_metrics_routes(view: View, app: QuartTrio) -> None:
-    turn = trio.Lock()
-    pages = {kind: SharedPage(partial(_page, view, encode, turn)) for kind, encode in ENCODERS.items()}
+class MetricsPages:
+    """The page in each format, made for many at once, one at a time."""
 
-    async def metrics() -> Response:
-        """Show all metrics in the text format of Prometheus, or in that of OpenMetrics to whoever asks for that."""
-        kind = content_type_for(request.headers.get("Accept", ""))
-        return Response(await pages[kind].get(), content_type=kind)
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._turn = trio.Lock()
+        self.pages = {kind: SharedPage(partial(self._make, encode)) for kind, encode in ENCODERS.items()}
 
-    app.add_url_rule("/metrics", view_func=metrics)
+    async def _make(self, encode: Encoder) -> bytes:
+        async with self._turn:
+            figures = FigureCollector(await _figures(self._view))
+            return await beside(lambda: encode(figures))
 
 
-async def _page(view: View, encode: Encoder, turn: trio.Lock) -> bytes:
-    async with turn:
-        figures = FigureCollector(await _figures(view))
-        return await beside(lambda: encode(figures))
+@performs(operations.METRICS)
+async def metrics(made: MetricsPages) -> Response:
+    """Show all metrics in the text format of Prometheus, or in that of OpenMetrics to whoever asks for that."""
+    kind = content_type_for(request.headers.get("Accept", ""))
+    return Response(await made.pages[kind].get(), content_type=kind)
 
 
 async def _figures(view: View) -> list[FamilyValues]:

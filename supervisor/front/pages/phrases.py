@@ -14,16 +14,15 @@ from itertools import islice
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
-from quart import Response
-from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Text
 from actors.catalogue.documents import Source
 from actors.catalogue.offer import Tool
 from actors.catalogue.phrases import digest_of, parameter_names
 from actors.catalogue.snapshot import Entry
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, with_query
+from supervisor import operations
+from supervisor.front.pages.performing import performs
+from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 
 MAX_ROWS: Final = 100
@@ -38,25 +37,19 @@ class PhrasesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     offset: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
-def add_phrase_routes(view: View, app: QuartTrio) -> None:
-    async def phrases(asked: PhrasesQuery) -> Response:
-        """Show how many tools of each server have sentences by which people ask for them, by their source: a file of
-        yours, the phrase book, a model of yours, models of clients. `describing` says how far the model is, or these
-        are. With `server`, the sentences of its tools.
-        """
-        return json_response(await _phrases(view, asked))
-
-    app.add_url_rule("/api/phrases", "phrases", with_query(PhrasesQuery, phrases))
-
-
-async def _phrases(view: View, asked: PhrasesQuery) -> bytes:
+@performs(operations.PHRASES)
+async def phrases(view: View, query: PhrasesQuery) -> bytes:
+    """Show how many tools of each server have sentences by which people ask for them, by their source: a file of
+    yours, the phrase book, a model of yours, models of clients. `describing` says how far the model is, or these
+    are. With `server`, the sentences of its tools.
+    """
     entries = view.visible_catalogue().entries
-    if asked.server:
-        view.control.check(asked.server)
-        entries = {name: entry for name, entry in entries.items() if name == asked.server}
+    if query.server:
+        view.control.check(query.server)
+        entries = {name: entry for name, entry in entries.items() if name == query.server}
     page: dict[str, Any] = {"describing": view.describing()}
-    hide = view.deployment.value.mask(asked.server)
-    return await beside(partial(_encode, page, [*entries.values()], asked, hide))
+    hide = view.deployment.value.mask(query.server)
+    return await beside(partial(_encode, page, [*entries.values()], query, hide))
 
 
 def _encode(page: dict[str, Any], entries: Sequence[Entry], asked: PhrasesQuery, hide: Callable[[str], str]) -> bytes:

@@ -1,4 +1,4 @@
-"""What a request for a page says: its parameters, and where it comes from. Pure.
+"""What a request for a page says: its parameters, and where it comes from.
 
 - Every parameter is a field of a struct, and whatever is wrong has a name. A field that is a tuple may be given several
   times or with commas; `true`, `false`, `1` and `0` are the booleans.
@@ -10,16 +10,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
+from quart import request
 
 from actors.errors import InvalidArguments, SupervisorError
 from actors.protocol.wire.json import fault
 from supervisor.front.guard import is_from_here
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.identity.operator_key import OperatorKey, endpoint
 
 S = TypeVar("S", bound=msgspec.Struct)
+SCHEME: Final = "bearer"
 
 
 class FromElsewhere(SupervisorError, kind="refused"):
@@ -81,4 +84,24 @@ def check_from_here(scope: Any) -> None:
         raise FromElsewhere(
             "orders are taken from the machine only that the daemon runs on, and not through a proxy: give this one "
             "there with the command `mcpvisor` (in a container: docker exec)"
+        )
+
+
+def check_key(operator: OperatorKey, what: str, command: str) -> None:
+    """Raise `NoKey` for a request of somebody who has not shown that they may do `what`, for which there is a command.
+
+    Who they are, or that they may read the daemon's files, which a program that only reaches its address may not.
+    """
+    check_from_here(request.scope)
+    if REQUESTER.get().is_proven:
+        return
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    shown = given.strip() if scheme.lower() == SCHEME else ""
+    end = endpoint(request.scope.get("server") or ("", 0))
+    path = bytes(request.scope["raw_path"]).partition(b"?")[0].decode("ascii")
+    if not operator.admits(shown, end, request.method, path):
+        raise NoKey(
+            f"{what} takes the key in page.key of the daemon's data directory, in hexadecimal digits: Authorization: "
+            f"Bearer KEY; the command is mcpvisor {command}",
+            details=dict(operator.challenge(end)),
         )

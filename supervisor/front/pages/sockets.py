@@ -23,11 +23,11 @@ from supervisor.front.dispatch import EVENTS_PATH
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.http.streams import cancel_when_set
-from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_body
 from supervisor.front.pages.logs import MAX_LINES, Grep, Since, find_log, find_logs, member_of
 from supervisor.front.pages.requests import S, decode
 from supervisor.front.pages.rights import admits
+from supervisor.front.pages.view import View
 from supervisor.front.websocket import choose_subprotocol
 from supervisor.identity.people import Person
 from supervisor.servers.journals.files import Wanted

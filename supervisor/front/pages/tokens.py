@@ -8,16 +8,15 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 import msgspec
-from quart import Response
-from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
+from supervisor import operations
 from supervisor.config.keys import name_fault
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response
-from supervisor.front.pages.bodies import read_json
-from supervisor.identity.people import Person, Role
+from supervisor.front.pages.performing import performs
+from supervisor.front.pages.view import View
+from supervisor.identity.people import Person
 from supervisor.identity.tokens import MAX_LABEL_CHARS, SavedToken, id_of
+from supervisor.operations import Role
 from supervisor.servers.deployment import Deployment
 from supervisor.service.doors.addresses import personal_path
 from supervisor.service.realms import servers_by
@@ -39,36 +38,25 @@ class NewToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     expires_in_s: Annotated[float, msgspec.Meta(gt=0, le=MAX_EXPIRES_S)] | None = None
 
 
-_NEW: Final = msgspec.json.Decoder(NewToken)
+@performs(operations.ACCESS_TOKENS)
+async def access_tokens(view: View) -> Any:
+    """List all tokens: whose each is, what it gives, when it expires, when it was used last."""
+    return {"tokens": [token_row(token) for token in view.tokens.all()]}
 
 
-def add_token_routes(view: View, app: QuartTrio) -> None:
-    pages = TokenPages(view)
-    app.add_url_rule("/api/access-tokens", "access_tokens", pages.table)
-    app.add_url_rule("/api/access-tokens", "make_token", pages.make, methods=["POST"])
-    app.add_url_rule("/api/access-tokens/<id_>", "revoke_token", pages.revoke, methods=["DELETE"])
+@performs(operations.REVOKE_TOKEN)
+async def revoke_token(view: View, id_: str) -> Any:
+    """Let a token be none any more, at once."""
+    return {"revoked": token_row(await view.tokens.revoke(id_))}
 
 
-class TokenPages:
-    """Answers for the tokens of the daemon."""
+@performs(operations.MAKE_TOKEN)
+async def make_token_of_body(view: View, body: NewToken) -> Any:
+    """Make a token: `{"user": ..., "team": ..., "role": ..., "server": ..., "label": ..., "expires_in_s": ...}`.
 
-    def __init__(self, view: View) -> None:
-        self._view = view
-
-    async def table(self) -> Response:
-        """List all tokens: whose each is, what it gives, when it expires, when it was used last."""
-        return json_response({"tokens": [token_row(token) for token in self._view.tokens.all()]})
-
-    async def make(self) -> Response:
-        """Make a token: `{"user": ..., "team": ..., "role": ..., "server": ..., "label": ..., "expires_in_s": ...}`.
-
-        Its text is in this answer alone. With a `server` it is for the `address` of that, in the answer, and no other.
-        """
-        return json_response(await make_token(self._view, await read_json(self._view.bench, _NEW)), 201)
-
-    async def revoke(self, id_: str) -> Response:
-        """Let a token be none any more, at once."""
-        return json_response({"revoked": token_row(await self._view.tokens.revoke(id_))})
+    Its text is in this answer alone. With a `server` it is for the `address` of that, in the answer, and no other.
+    """
+    return await make_token(view, body)
 
 
 async def make_token(view: View, new: NewToken) -> dict[str, Any]:

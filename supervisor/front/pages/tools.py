@@ -19,8 +19,6 @@ from typing import Annotated, Any
 import msgspec
 import trio
 from msgspec.structs import replace
-from quart import Response
-from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Criteria, Selection, Text, Texts, Treatment, select
 from actors.catalogue.metadata import Metadata, reading
@@ -30,18 +28,19 @@ from actors.catalogue.redefinition import MAX_PARTS, Part, excerpts, parts
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, UnknownTool
 from actors.launch import is_own, server_of
+from supervisor import operations
 from supervisor.config.call_rules import needs_yes
 from supervisor.config.keys import nearest
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, with_query
+from supervisor.front.pages.performing import performs
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.pages.server_rows import token_savings
+from supervisor.front.pages.status import token_savings
+from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 from supervisor.identity.people import ConfirmRules
 from supervisor.metatools.texts import escape
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.safety import WHY, doubt
-from supervisor.service.lookup.lookup import preflight
+from supervisor.service.lookup import lookup
 from supervisor.store import ReplacedDefinition
 
 MAX_SHOWN_CHARS = 400
@@ -75,47 +74,28 @@ class PreflightQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     tools: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=1000)], ...], msgspec.Meta(max_length=MAX_REQUIRED)]
 
 
-def add_tool_routes(view: View, app: QuartTrio) -> None:
-    async def tools(criteria: Criteria) -> Response:
-        """List the tools that fit all criteria, also of your own launches; see `docs/reference/metadata.md`."""
-        return json_response(await _tools(view, criteria))
-
-    async def required(asked: PreflightQuery) -> Response:
-        """Say of each of `tools` whether you can call it, and why not; nothing is called. `status` is `ready`,
-        `unavailable`, `held` (it waits for approval), `hidden`, `renamed` or `missing`.
-        """
-        return json_response(await _preflight(view, asked.tools))
-
-    async def tokens(asked: TokenQuery) -> Response:
-        """Show what each tool costs a model in tokens; the totals are always of all servers."""
-        return json_response(await _tokens(view, asked))
-
-    async def history(asked: HistoryQuery) -> Response:
-        """Show the definitions that a tool had, also one that is not offered any more. `path` is its `server:tool`."""
-        return json_response(await _history(view, asked.path))
-
-    app.add_url_rule("/api/tools", "tools", with_query(Criteria, tools))
-    app.add_url_rule("/api/preflight", "preflight", with_query(PreflightQuery, required))
-    app.add_url_rule("/api/tools/history", "history", with_query(HistoryQuery, history))
-    app.add_url_rule("/api/tokens", "tokens", with_query(TokenQuery, tokens))
-
-
-async def _tools(view: View, criteria: Criteria) -> bytes:
+@performs(operations.TOOLS)
+async def tools(view: View, query: Criteria) -> bytes:
+    """List the tools that fit all criteria, also of your own launches; see `docs/reference/metadata.md`."""
     catalogue = await _catalogue_for_requester(view)
-    _check_servers(view, catalogue, criteria.servers)
+    _check_servers(view, catalogue, query.servers)
     described = await view.described.of(catalogue)
     usage = view.totals(None if REQUESTER.get().person.may("auditor") else view.principal)
     treat = partial(_treat, view.deployment.value, view.confirm_rules(), catalogue)
-    return await beside(lambda: _encode(catalogue, criteria, select(catalogue, usage, criteria, described, treat)))
+    return await beside(lambda: _encode(catalogue, query, select(catalogue, usage, query, described, treat)))
 
 
-async def _preflight(view: View, asked: Sequence[str]) -> bytes:
+@performs(operations.PREFLIGHT)
+async def preflight(view: View, query: PreflightQuery) -> Any:
+    """Say of each of `tools` whether you can call it, and why not; nothing is called. `status` is `ready`,
+    `unavailable`, `held` (it waits for approval), `hidden`, `renamed` or `missing`.
+    """
     person = REQUESTER.get().person
     visible = await view.seen_by(person)
     seen, statuses, now = visible.now(view.principal), visible.statuses(view.principal), trio.current_time()
-    look = partial(preflight, seen, statuses, now=now, tells_hidden=person.may("auditor"))
-    rows = await beside(lambda: [look(asked=each) for each in asked])
-    return msgspec.json.encode({"catalog_revision": seen.revision, "tools": rows})
+    look = partial(lookup.preflight, seen, statuses, now=now, tells_hidden=person.may("auditor"))
+    rows = await beside(lambda: [look(asked=each) for each in query.tools])
+    return {"catalog_revision": seen.revision, "tools": rows}
 
 
 async def _catalogue_for_requester(view: View) -> Catalogue:
@@ -175,10 +155,12 @@ def held_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, dict[str, 
     return {name: dict([*tools.items()][:MAX_HIDDEN]) for name, tools in held.items() if tools}
 
 
-async def _tokens(view: View, asked: TokenQuery) -> bytes:
+@performs(operations.TOOL_TOKENS)
+async def tool_tokens(view: View, query: TokenQuery) -> bytes:
+    """Show what each tool costs a model in tokens; the totals are always of all servers."""
     catalogue = view.visible_catalogue()
-    _check_servers(view, catalogue, asked.servers)
-    return await beside(lambda: msgspec.json.encode(token_page(catalogue, asked)))
+    _check_servers(view, catalogue, query.servers)
+    return await beside(lambda: msgspec.json.encode(token_page(catalogue, query)))
 
 
 def _check_servers(view: View, catalogue: Catalogue, asked: Iterable[str]) -> None:
@@ -241,12 +223,12 @@ def _per_tool(catalogue: Catalogue, asked: TokenQuery) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["tokens"] is None, -(row["tokens"] or 0), row["path"]))
 
 
-async def _history(view: View, path: str) -> bytes:
-    """Return what is known of a tool as its server has it, under the name that clients see or its own.
-
-    A server that is not started for all alike is as it is for whoever asks, or as the launch that is named. Raises
-    `UnknownTool` for a path that never meant anything, as far as is kept.
-    """
+@performs(operations.TOOL_HISTORY)
+async def tool_history(view: View, query: HistoryQuery) -> bytes:
+    """Show the definitions that a tool had, also one that is not offered any more. `path` is its `server:tool`."""
+    # The tool is as its server has it, under the name that clients see or its own. A server that is not started for all
+    # alike is as it is for whoever asks, or as the launch that is named.
+    path = query.path
     server, _, name = path.partition(":")
     launch, entry = await _launch_of(view, server)
     tool = _tool_of(entry, name) if entry is not None else None

@@ -12,23 +12,19 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import msgspec
-from quart import Response
-from quart_trio import QuartTrio
 
+from actors.catalogue import metadata
 from actors.catalogue.criteria import Texts
 from actors.catalogue.lists.marks import digest
-from actors.catalogue.metadata import describe
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.redefinition import MAX_PARTS
 from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Reason
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, with_query
-from supervisor.front.pages.audit import describe as describe_change
-from supervisor.front.pages.bodies import read_json
-from supervisor.front.pages.configuration import check_key
+from supervisor import operations
+from supervisor.front.pages.performing import describe, performs
 from supervisor.front.pages.tools import changes
+from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 
 MAX_ROWS: Final = 100
@@ -58,50 +54,43 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ]
 
 
-_APPROVAL: Final = msgspec.json.Decoder(Approval)
 _Waiting = tuple[str, Entry, Tool, Reason]
 """The launch whose tool waits: the server's name where all share one."""
 
 
-def add_trust_routes(view: View, app: QuartTrio) -> None:
-    async def trust(asked: TrustQuery) -> Response:
-        """List the tools that wait for approval, each with what differs from what was approved, and its digest."""
-        return json_response(await _trust(view, asked))
+@performs(operations.APPROVE)
+async def approve(view: View, body: Approval) -> Any:
+    """Approve tools of a server by the digests that were shown; 409 if any of them is another one now.
 
-    async def approve() -> Response:
-        """Approve tools of a server by the digests that were shown; 409 if any of them is another one now.
-
-        It takes the key that changes of the configuration take: `{"server": "notes", "tools": {"add_note": "..."}}`.
-        """
-        check_key(view, "approving tools", "mcpvisor approve")
-        return await approve_tools(view, await read_json(view.bench, _APPROVAL))
-
-    app.add_url_rule("/api/trust", "trust", with_query(TrustQuery, trust))
-    app.add_url_rule("/api/trust", "approve", approve, methods=["POST"])
+    It takes the key that changes of the configuration take: `{"server": "notes", "tools": {"add_note": "..."}}`.
+    """
+    return await approve_tools(view, body)
 
 
-async def approve_tools(view: View, wanted: Approval) -> Response:
+async def approve_tools(view: View, wanted: Approval) -> Any:
     """Approve tools as they were shown. Raises `UnknownServer`, and `NotAsSeen` if any of them is another one now."""
-    describe_change(wanted.server, ", ".join(sorted(wanted.tools)))
+    describe(wanted.server, ", ".join(sorted(wanted.tools)))
     view.control.check(wanted.server)
     assert view.approvals is not None
     await view.approvals.approve(wanted.server, {name: bytes.fromhex(each) for name, each in wanted.tools.items()})
-    return json_response({"server": wanted.server, "approved": sorted(wanted.tools)})
+    return {"server": wanted.server, "approved": sorted(wanted.tools)}
 
 
-async def _trust(view: View, asked: TrustQuery) -> bytes:
-    for name in asked.servers:
+@performs(operations.TRUST)
+async def trust(view: View, query: TrustQuery) -> bytes:
+    """List the tools that wait for approval, each with what differs from what was approved, and its digest."""
+    for name in query.servers:
         view.control.check(name)
-    every = [*_find_waiting(view, asked)]
+    every = [*_find_waiting(view, query)]
     shown: list[tuple[_Waiting, bytes | None]] = []
     size = 0
-    for launch, entry, tool, reason in every[asked.offset : asked.offset + asked.limit]:
+    for launch, entry, tool, reason in every[query.offset : query.offset + query.limit]:
         size += len(tool.definition)
         if shown and size > MAX_PAGE_BYTES:
             break
         base = await view.approvals.find_base(entry.server, tool) if reason != "added" and view.approvals else None
         shown.append(((launch, entry, tool, reason), base))
-    page = {"total": len(every), "offset": asked.offset, "following": asked.offset + len(shown)}
+    page = {"total": len(every), "offset": query.offset, "following": query.offset + len(shown)}
     return await beside(
         lambda: msgspec.json.encode(
             {**page, "tools": [_row(*each, base, view.launches.mask_of(each[0])) for each, base in shown]}
@@ -126,7 +115,9 @@ def _row(launch: str, entry: Entry, tool: Tool, reason: Reason, base: bytes | No
     differing = changes(base or NOTHING, definition, hide, MAX_TEXT_CHARS)
     texts = [each[member] for each in differing for member in ("before", "after") if each[member] is not None]
     doubles = entry.standing.lookalikes.get(tool.name)
-    findings = [finding.message for finding in describe(entry.server, tool).findings if finding.code in tool.alarms]
+    findings = [
+        finding.message for finding in metadata.describe(entry.server, tool).findings if finding.code in tool.alarms
+    ]
     return {
         "server": launch,
         "tool": tool.name,

@@ -10,14 +10,13 @@ from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from quart import Response
-from quart_trio import QuartTrio
 
 from actors.principal import Principal
+from supervisor import operations
 from supervisor.events.event import MemberNumbers
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, with_query
+from supervisor.front.pages.performing import performs
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 from supervisor.identity.people import user_of
 from supervisor.usage.records import FAILED, NOT_SENT, CallOutcome, CallRecord
@@ -58,60 +57,61 @@ class CallsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_CALLS)] = 50
 
 
-def add_usage_routes(view: View, app: QuartTrio) -> None:
-    async def usage(wanted: UsageQuery) -> Response:
-        """Show what was called, a row for each tool (or server, client, user), most calls first, and the sum.
+@performs(operations.USAGE)
+async def usage(view: View, query: UsageQuery) -> Any:
+    """Show what was called, a row for each tool (or server, client, user), most calls first, and the sum.
 
-        `not_sent` were [never sent](metrics.md#calls-that-are-never-sent). Times are percentiles in milliseconds, null
-        where nothing was measured, and exact to a tenth. Auditors see in `warm_ups` what became of servers that were
-        started ahead, since the daemon started.
-        """
-        window, now, which = WINDOWS[wanted.window], view.clock(), _selection(wanted)
-        begin = begin_of(window, now)
-        periods = await view.history.periods(window.level, begin)
-        every, whole = await beside(lambda: (rows(periods, wanted.by, which), figures(total(periods, which))))
-        told = {"window": wanted.window, "from": begin, "to": now, "by": wanted.by, "total": whole}
-        ahead = {"warm_ups": view.meters.warm_ups()} if REQUESTER.get().person.may("auditor") else {}
-        return json_response({**told, "rows": every[:MAX_ROWS], "left_out": max(0, len(every) - MAX_ROWS), **ahead})
+    `not_sent` were [never sent](metrics.md#calls-that-are-never-sent). Times are percentiles in milliseconds, null
+    where nothing was measured, and exact to a tenth. Auditors see in `warm_ups` what became of servers that were
+    started ahead, since the daemon started.
+    """
+    window, now, which = WINDOWS[query.window], view.clock(), _selection(query)
+    begin = begin_of(window, now)
+    periods = await view.history.periods(window.level, begin)
+    every, whole = await beside(lambda: (rows(periods, query.by, which), figures(total(periods, which))))
+    told = {"window": query.window, "from": begin, "to": now, "by": query.by, "total": whole}
+    ahead = {"warm_ups": view.meters.warm_ups()} if REQUESTER.get().person.may("auditor") else {}
+    return {**told, "rows": every[:MAX_ROWS], "left_out": max(0, len(every) - MAX_ROWS), **ahead}
 
-    async def usage_timeline(wanted: UsageQuery) -> Response:
-        """Show the same over time, in buckets of `bucket_s` seconds, the oldest first; the newest is not over yet."""
-        window, now, which = WINDOWS[wanted.window], view.clock(), _selection(wanted)
-        begin = begin_of(window, now)
-        periods = await view.history.periods(window.level, begin)
-        buckets = await beside(lambda: timeline(periods, window, begin, which))
-        told = {"window": wanted.window, "from": begin, "to": now, "bucket_s": window.bucket_s, "partial": True}
-        return json_response({**told, "buckets": buckets})
 
-    async def calls(wanted: CallsQuery) -> Response:
-        """Show the newest calls one by one, and the `next` to go on before; `arguments` are null if not kept, or not
-        yours to see. `outcome` may be `failed` or `not_sent`. For a member a `number` is a name, in no order.
-        """
-        which, numbers = _selection(wanted), MemberNumbers(view.key)
-        own = which.principal
-        before = None if wanted.before is None else numbers.read(wanted.before, own)
-        asked, every, newest = view.history.calls(before), view.history.calls(), view.history.newest
+@performs(operations.USAGE_TIMELINE)
+async def usage_timeline(view: View, query: UsageQuery) -> Any:
+    """Show the same over time, in buckets of `bucket_s` seconds, the oldest first; the newest is not over yet."""
+    window, now, which = WINDOWS[query.window], view.clock(), _selection(query)
+    begin = begin_of(window, now)
+    periods = await view.history.periods(window.level, begin)
+    buckets = await beside(lambda: timeline(periods, window, begin, which))
+    told = {"window": query.window, "from": begin, "to": now, "bucket_s": window.bucket_s, "partial": True}
+    return {**told, "buckets": buckets}
 
-        def choose() -> tuple[list[tuple[int, CallRecord]], int]:
-            chosen = [*islice((each for each in asked if _has(wanted, which, each[1])), wanted.limit + 1)]
-            return chosen, newest if own is None else next((n for n, record in every if record.principal == own), 0)
 
-        chosen, newest = await beside(choose)
-        listed = [
-            {**call_row(numbers.show(number, own), record), "arguments": _arguments(number, record)}
-            for number, record in chosen[: wanted.limit]
-        ]
-        following = listed[-1]["number"] if len(chosen) > wanted.limit else None
-        shown = numbers.show(newest, own) if newest else 0
-        return json_response({"calls": listed, "next": following, "newest": shown})
+@performs(operations.CALLS)
+async def calls(view: View, query: CallsQuery) -> Any:
+    """Show the newest calls one by one, and the `next` to go on before; `arguments` are null if not kept, or not
+    yours to see. `outcome` may be `failed` or `not_sent`. For a member a `number` is a name, in no order.
+    """
+    which, numbers = _selection(query), MemberNumbers(view.key)
+    own = which.principal
+    before = None if query.before is None else numbers.read(query.before, own)
+    asked, every, newest = view.history.calls(before), view.history.calls(), view.history.newest
 
-    def _arguments(number: int, record: CallRecord) -> msgspec.Raw | None:
-        kept = view.arguments(number) if _may_read(record) else None
-        return None if kept is None else msgspec.Raw(kept.encode())
+    def choose() -> tuple[list[tuple[int, CallRecord]], int]:
+        chosen = [*islice((each for each in asked if _has(query, which, each[1])), query.limit + 1)]
+        return chosen, newest if own is None else next((n for n, record in every if record.principal == own), 0)
 
-    app.add_url_rule("/api/usage", "usage", with_query(UsageQuery, usage))
-    app.add_url_rule("/api/usage/timeline", "usage_timeline", with_query(UsageQuery, usage_timeline))
-    app.add_url_rule("/api/calls", "calls", with_query(CallsQuery, calls))
+    chosen, newest = await beside(choose)
+    listed = [
+        {**call_row(numbers.show(number, own), record), "arguments": _arguments(view, number, record)}
+        for number, record in chosen[: query.limit]
+    ]
+    following = listed[-1]["number"] if len(chosen) > query.limit else None
+    shown = numbers.show(newest, own) if newest else 0
+    return {"calls": listed, "next": following, "newest": shown}
+
+
+def _arguments(view: View, number: int, record: CallRecord) -> msgspec.Raw | None:
+    kept = view.arguments(number) if _may_read(record) else None
+    return None if kept is None else msgspec.Raw(kept.encode())
 
 
 def _selection(wanted: UsageQuery | CallsQuery) -> CallSelection:

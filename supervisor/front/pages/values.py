@@ -11,22 +11,18 @@ from typing import Any, Final, get_args
 
 import msgspec
 import trio
-from quart import Response, abort
-from quart_trio import QuartTrio
+from quart import abort
 
 from actors.errors import InvalidArguments
+from supervisor import operations
 from supervisor.config.keys import name_fault
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, with_query
-from supervisor.front.pages.audit import describe
 from supervisor.front.pages.bodies import read_json
-from supervisor.front.pages.configuration import check_key
+from supervisor.front.pages.performing import describe, performs
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.view import View
 from supervisor.identity.people import Given, Person, Tier, Value
 from supervisor.values.checks import ValuePlace, check_owner, check_server
 from supervisor.values.rows import ShownValues, ValueRow, awaits_team, rows_of_server, team_of, tiered_servers
-
-_PATH: Final = "/api/values/<tier>/<owner>/<server>/<name>"
 
 
 class ValuesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,93 +43,86 @@ class NewValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 _NEW: Final = msgspec.json.Decoder(NewValue)
 
 
-def add_value_routes(view: View, app: QuartTrio) -> None:
-    pages = ValuePages(view)
-    app.add_url_rule("/api/values", "values", with_query(ValuesQuery, pages.table))
-    app.add_url_rule(_PATH, "give_value", pages.give, methods=["PUT"])
-    app.add_url_rule(_PATH, "forget_value", pages.forget, methods=["DELETE"])
+@performs(operations.VALUES)
+async def values(view: View, query: ValuesQuery) -> Any:
+    """Show the values that your servers take: who gives each, which one holds, what is missing. Secrets are `***`.
+
+    An admin says whose by `user` or `team`; `team` with a `user` is the one of the user's teams that counts.
+    """
+    deployment, asker = view.deployment.value, REQUESTER.get().person
+    user = _user_of(view, asker, query)
+    if query.server:
+        check_server(deployment, asker, query.server)
+    rows: list[ValueRow] = []
+    awaiting: list[str] = []
+    for server in tiered_servers(deployment, user):
+        await trio.lowlevel.checkpoint()
+        if query.server in ("", server):
+            team = query.team if user is None else team_of(deployment, user, server)
+            rows += rows_of_server(deployment, server, user=user, team=team)
+            if user is not None and awaits_team(deployment.entries[server], deployment.effective_for(server, user)):
+                awaiting.append(server)
+    shown = ShownValues(
+        user=user.user if user is not None else "", team=query.team, values=rows, awaiting_team=awaiting
+    )
+    return msgspec.to_builtins(shown)
 
 
-class ValuePages:
-    """Answers for the values of whoever asks, and for an admin for those of all."""
+def _user_of(view: View, asker: Person, wanted: ValuesQuery) -> Person | None:
+    """Return whose values are to be shown; None for those of the team."""
+    deployment = view.deployment.value
+    if not (wanted.user or wanted.team):
+        if not asker.user:
+            raise InvalidArguments(
+                "say whose values, as the operator has none: user=NAME or team=NAME (--user or --team)",
+                details={"parameter": "user"},
+            )
+        return asker
+    if not asker.may("admin") and (wanted.team or wanted.user != asker.user):
+        abort(404)
+    if not wanted.user:
+        check_owner(deployment, "team", wanted.team)
+        return None
+    if wanted.user == asker.user and not wanted.team:
+        return asker
+    person = deployment.person(wanted.user, role="admin", team=wanted.team)
+    if person is None:
+        where = f" in the team {wanted.team[:100]!r}" if wanted.team else ""
+        raise InvalidArguments(f'there is no user {wanted.user[:100]!r}{where} in "identity" of the configuration')
+    return person
 
-    def __init__(self, view: View) -> None:
-        self._view = view
 
-    async def table(self, wanted: ValuesQuery) -> Response:
-        """Show the values that your servers take: who gives each, which one holds, what is missing. Secrets are `***`.
+@performs(operations.GIVE_VALUE)
+async def give_value(view: View, tier: str, owner: str, server: str, name: str) -> Any:
+    """Give a value: `{"value": "...", "locked": false}`, or a list where it stands for several arguments.
 
-        An admin says whose by `user` or `team`; `team` with a `user` is the one of the user's teams that counts.
-        """
-        deployment, asker = self._view.deployment.value, REQUESTER.get().person
-        user = self._user_of(asker, wanted)
-        if wanted.server:
-            check_server(deployment, asker, wanted.server)
-        rows: list[ValueRow] = []
-        awaiting: list[str] = []
-        for server in tiered_servers(deployment, user):
-            await trio.lowlevel.checkpoint()
-            if wanted.server in ("", server):
-                team = wanted.team if user is None else team_of(deployment, user, server)
-                rows += rows_of_server(deployment, server, user=user, team=team)
-                if user is not None and awaits_team(deployment.entries[server], deployment.effective_for(server, user)):
-                    awaiting.append(server)
-        shown = ShownValues(
-            user=user.user if user is not None else "", team=wanted.team, values=rows, awaiting_team=awaiting
-        )
-        return json_response(msgspec.to_builtins(shown))
+    `tier` is `user` or `team`, `owner` whose it is: yourself, or for an admin anybody.
+    """
+    place = _place(view, tier, owner, server, name)
+    has = 'it has "value", a text or a list of texts, and "locked", true or false'
+    new = await read_json(view.bench, _NEW, has)
+    await view.values.give(REQUESTER.get().person, place, Given(value=new.value, locked=new.locked))
+    return {"given": {**_members_of(place), "locked": new.locked}}
 
-    def _user_of(self, asker: Person, wanted: ValuesQuery) -> Person | None:
-        """Return whose values are to be shown; None for those of the team."""
-        deployment = self._view.deployment.value
-        if not (wanted.user or wanted.team):
-            if not asker.user:
-                raise InvalidArguments(
-                    "say whose values, as the operator has none: user=NAME or team=NAME (--user or --team)",
-                    details={"parameter": "user"},
-                )
-            return asker
-        if not asker.may("admin") and (wanted.team or wanted.user != asker.user):
-            abort(404)
-        if not wanted.user:
-            check_owner(deployment, "team", wanted.team)
-            return None
-        if wanted.user == asker.user and not wanted.team:
-            return asker
-        person = deployment.person(wanted.user, role="admin", team=wanted.team)
-        if person is None:
-            where = f" in the team {wanted.team[:100]!r}" if wanted.team else ""
-            raise InvalidArguments(f'there is no user {wanted.user[:100]!r}{where} in "identity" of the configuration')
-        return person
 
-    async def give(self, tier: str, owner: str, server: str, name: str) -> Response:
-        """Give a value: `{"value": "...", "locked": false}`, or a list where it stands for several arguments.
+@performs(operations.FORGET_VALUE)
+async def forget_value(view: View, tier: str, owner: str, server: str, name: str) -> Any:
+    """Take a value back that was given so."""
+    place = _place(view, tier, owner, server, name)
+    await view.values.forget(REQUESTER.get().person, place)
+    return {"forgotten": _members_of(place)}
 
-        `tier` is `user` or `team`, `owner` whose it is: yourself, or for an admin anybody.
-        """
-        place = self._place(tier, owner, server, name)
-        has = 'it has "value", a text or a list of texts, and "locked", true or false'
-        new = await read_json(self._view.bench, _NEW, has)
-        await self._view.values.give(REQUESTER.get().person, place, Given(value=new.value, locked=new.locked))
-        return json_response({"given": {**_members_of(place), "locked": new.locked}})
 
-    async def forget(self, tier: str, owner: str, server: str, name: str) -> Response:
-        """Take a value back that was given so."""
-        place = self._place(tier, owner, server, name)
-        await self._view.values.forget(REQUESTER.get().person, place)
-        return json_response({"forgotten": _members_of(place)})
-
-    def _place(self, tier: str, owner: str, server: str, name: str) -> ValuePlace:
-        """Return what is to be changed, if whoever asks may."""
-        asker = REQUESTER.get().person
-        if tier not in get_args(Tier) or not (asker.may("admin") or (tier == "user" and owner == asker.user)):
-            abort(404)
-        check_key(self._view, "changing values", "mcpvisor config set")
-        describe(server, f"{name} of the {tier} {owner}")
-        for each in (owner, server):
-            if fault := name_fault(each):
-                raise InvalidArguments(fault)
-        return ValuePlace("team" if tier == "team" else "user", owner, server, name)
+def _place(view: View, tier: str, owner: str, server: str, name: str) -> ValuePlace:
+    """Return what is to be changed, if whoever asks may."""
+    asker = REQUESTER.get().person
+    if tier not in get_args(Tier) or not (asker.may("admin") or (tier == "user" and owner == asker.user)):
+        abort(404)
+    describe(server, f"{name} of the {tier} {owner}")
+    for each in (owner, server):
+        if fault := name_fault(each):
+            raise InvalidArguments(fault)
+    return ValuePlace("team" if tier == "team" else "user", owner, server, name)
 
 
 def _members_of(place: ValuePlace) -> dict[str, Any]:

@@ -21,15 +21,16 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from actors.errors import SupervisorError
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import error_body, page_of
+from supervisor.front.pages.app import error_body
 from supervisor.front.pages.bodies import read_fields
+from supervisor.front.pages.performing import Perform, add_page
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.view import View
 from supervisor.front.ui import plots, words
 from supervisor.host.workbench import beside
-from supervisor.identity.people import Role
 from supervisor.identity.requester import ANYBODY
 from supervisor.metatools.texts import clean
+from supervisor.operations import DASHBOARD, Operation, Role
 from supervisor.usage.records import UNKNOWN
 
 _POLICY: Final = (
@@ -146,15 +147,21 @@ Page = Callable[..., Awaitable[Any]]
 
 
 class Frame:
-    """Makes pages of one application. `pages` under `/api` are asked as the person who asks for the page."""
+    """Makes pages. Operations are `performed` as the person who asks for the page."""
 
-    def __init__(self, view: View, app: QuartTrio) -> None:
+    def __init__(self, view: View, performed: Mapping[Operation, Perform]) -> None:
         self.view = view
-        self._app = app
+        self._performed = performed
 
-    async def ask(self, endpoint: str, query: Pairs | None = None, **path: str) -> Any:
-        """Return what a page under `/api` says to the same person. Raises what that does."""
-        return msgspec.json.decode(await (await page_of(self._app, endpoint, query, **path)).get_data())
+    async def ask(self, operation: Operation, query: Pairs | None = None, **arguments: str) -> Any:
+        """Return what an operation answers to the same person, as a client reads it. Raises what it does."""
+        said = await self._performed[operation]((query or {}).items(), arguments)
+        return msgspec.json.decode(said if isinstance(said, bytes) else msgspec.json.encode(said))
+
+    def add(self, app: QuartTrio, pages: Mapping[str, Page], *, strict: bool = True) -> None:
+        """Add pages to an application, by their routes in the table; if not `strict`, a slash may follow a path."""
+        for route, page in pages.items():
+            add_page(app, DASHBOARD[route], self._with_errors(page), self.view.audit, strict=strict)
 
     async def page(self, template: str, title: str, *, code: int = 200, **values: Any) -> Response:
         """Return a page: `values` are what its template needs beside what every page has."""
@@ -189,7 +196,7 @@ class Frame:
         title = "Done" if code == 200 else "Not done"
         return await self.page("word", title, what=said, link=url if url.startswith("http") else back, code=code)
 
-    def with_errors(self, page: Page) -> Page:
+    def _with_errors(self, page: Page) -> Page:
         """Return a page that says itself what is wrong, as pages do."""
 
         @wraps(page)

@@ -6,6 +6,7 @@ may not give it by a command cannot give it here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
@@ -13,19 +14,18 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 from quart import Response, abort, request
-from quart_trio import QuartTrio
 
 from actors.errors import TooManyAttempts
+from supervisor import operations
 from supervisor.config.keys import name_fault
 from supervisor.front.admission import is_page
 from supervisor.front.guard import FORWARDED
-from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
-from supervisor.front.pages.audit import describe
 from supervisor.front.pages.bodies import read_fields
+from supervisor.front.pages.performing import describe
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.trust import Approval, approve_tools
-from supervisor.front.ui.frame import ORDERS, Frame, lead_to
+from supervisor.front.ui.frame import ORDERS, Frame, Page, lead_to
 from supervisor.identity.people import Given, Tier
 from supervisor.identity.requester import LIFE_S, ORIGIN, Requester
 from supervisor.values.checks import ValuePlace
@@ -38,27 +38,28 @@ _USED: Final = "This link was used, or is older than half a minute: get another 
 _MAX_SIGN_IN_FIELDS: Final = 8
 
 
-def add_orders(view: View, app: QuartTrio) -> None:
-    """Add the forms of the dashboard to the pages."""
-    pages = OrderForms(view, app)
-    app.add_url_rule("/ui/servers/<server>/<order>", "ui_order", pages.with_errors(pages.order), methods=["POST"])
-    app.add_url_rule("/ui/changes", "ui_approve", pages.with_errors(pages.approve), methods=["POST"])
-    app.add_url_rule("/ui/values", "ui_value", pages.with_errors(pages.give_value), methods=["POST"])
-    app.add_url_rule(_SIGN_IN, "ui_sign_in", pages.with_errors(pages.sign_in))
-    app.add_url_rule(_SIGN_IN, "ui_take_token", pages.with_errors(pages.take_token), methods=["POST"])
-    app.add_url_rule("/ui/sign-out", "ui_sign_out", pages.with_errors(pages.sign_out), methods=["POST"])
-
-
 class OrderForms(Frame):
     """Takes the forms."""
+
+    def pages(self) -> Mapping[str, Page]:
+        return {
+            "POST /ui/servers/<server>/<order>": self.order,
+            "POST /ui/changes": self.approve,
+            "POST /ui/values": self.give_value,
+            "GET /ui/sign-in": self.sign_in,
+            "POST /ui/sign-in": self.take_token,
+            "POST /ui/sign-out": self.sign_out,
+        }
 
     async def order(self, server: str, order: str) -> Response:
         """Give an order to a server, or begin a login, and say how it went."""
         await self.form()
         if order not in ORDERS or not self.may_order:
             abort(404, NO_PAGE)
-        path = {"server": server} if order == "login" else {"server": server, "order": order}
-        act = partial(self.ask, "login" if order == "login" else "order_server", None, **path)
+        if order == "login":
+            act = partial(self.ask, operations.BEGIN_LOGIN, server=server)
+        else:
+            act = partial(self.ask, operations.ORDER_SERVER, server=server, order=order)
         return await self.carry_out(act, f"/ui/servers/{server}")
 
     async def approve(self) -> Response:

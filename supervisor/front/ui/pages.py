@@ -7,7 +7,7 @@ the launches of a server, and of values that are missing, each sees what they ma
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -18,20 +18,23 @@ from quart_trio import QuartTrio
 from actors.errors import InvalidArguments, SupervisorError, UnknownServer
 from actors.installation import DISABLED, PER_USER, shown
 from actors.launch import is_own, server_of
+from supervisor import operations
 from supervisor.config.keys import nearest_names
 from supervisor.config.values import PROVIDER_TOKENS
-from supervisor.front.pages.api import View
 from supervisor.front.pages.bodies import Unreadable, read_form
+from supervisor.front.pages.performing import Perform
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.view import View
 from supervisor.front.ui import attention, trying
-from supervisor.front.ui.frame import ASSETS, Frame, Pairs, asset, lead_to
-from supervisor.front.ui.orders import add_orders
-from supervisor.front.ui.people import MAX_NAMES, add_people
+from supervisor.front.ui.frame import ASSETS, Frame, Page, Pairs, asset, lead_to
+from supervisor.front.ui.orders import OrderForms
+from supervisor.front.ui.people import MAX_NAMES, PeoplePages
 from supervisor.front.ui.plots import lifeline
-from supervisor.front.ui.questions import add_question_pages
+from supervisor.front.ui.questions import QuestionForms
 from supervisor.front.ui.words import defined_by, display_name, kind_of, life_of, told_of
 from supervisor.host.workbench import beside
 from supervisor.identity.requester import EXECUTE
+from supervisor.operations import Operation
 from supervisor.servers.deployment import Deployment
 from supervisor.usage.records import OUTCOMES
 from supervisor.usage.summaries import WINDOWS
@@ -91,7 +94,7 @@ async def _rows_of_launches(frame: Frame, row: Row) -> list[Row]:
     """Return the rows of launches of a server, by the names of whoever has them; one that sleeps may have none."""
     if not row.get("launches"):
         return []
-    rows = (await frame.ask("status"))["servers"]
+    rows = (await frame.ask(operations.STATUS))["servers"]
     of_it = [each for each in rows if each.get("users") and server_of(each["server"]) == row["server"]]
     return sorted(of_it, key=lambda each: each["users"])
 
@@ -100,7 +103,7 @@ async def _own_values(frame: Frame, row: Row) -> list[Row]:
     """Return the values of a server that whoever asks has yet to give; to an admin `holders` says all of them."""
     if not row.get("awaits") or frame.may_approve or not REQUESTER.get().person.user:
         return []
-    values = (await frame.ask("values"))["values"]
+    values = (await frame.ask(operations.VALUES))["values"]
     return [each for each in values if each["missing"] and (each["server"], each["tier"]) == (row["server"], "user")]
 
 
@@ -109,7 +112,7 @@ async def _tools_of(frame: Frame, server: str) -> Any:
     name = server_of(server)
     if is_own(server) and server != _launch_of_requester(name):
         return {"tools": []}
-    return await frame.ask("tools", {"servers": name, "limit": "500", "include_unavailable": "true"})
+    return await frame.ask(operations.TOOLS, {"servers": name, "limit": "500", "include_unavailable": "true"})
 
 
 _PER_PAGE: Final = 50
@@ -132,26 +135,26 @@ _ABSENT: Final[dict[str, Any]] = {
 """What a row lacks of a server of which nothing is known yet."""
 
 
-def add_ui_routes(view: View, app: QuartTrio) -> None:
+def add_dashboard(view: View, app: QuartTrio, performed: Mapping[Operation, Perform]) -> None:
     """Add the dashboard to the pages."""
-    pages = Dashboard(view, app)
-    for path, endpoint, page in (
-        ("/ui", "ui", pages.overview),
-        ("/ui/servers", "ui_servers", pages.servers),
-        ("/ui/servers/<server>", "ui_server", pages.server),
-        ("/ui/tools", "ui_tools", pages.tools),
-        ("/ui/tool", "ui_tool", pages.tool),
-        ("/ui/calls", "ui_calls", pages.calls),
-        ("/ui/usage", "ui_usage", pages.usage),
-        ("/ui/changes", "ui_changes", pages.changes),
-        ("/ui/static/<mark>/<name>", "ui_static", pages.static),
-    ):
-        app.add_url_rule(path, endpoint, pages.with_errors(page), strict_slashes=False)
-    app.add_url_rule("/ui/tool", "ui_call", pages.with_errors(pages.call), methods=["POST"])
-    app.add_url_rule("/ui/tool/answer", "ui_go_on", pages.with_errors(pages.go_on), methods=["POST"])
-    add_people(view, app)
-    add_orders(view, app)
-    add_question_pages(view, app)
+    pages = Dashboard(view, performed)
+    shown: dict[str, Page] = {
+        "GET /ui": pages.overview,
+        "GET /ui/servers": pages.servers,
+        "GET /ui/servers/<server>": pages.server,
+        "GET /ui/tools": pages.tools,
+        "GET /ui/tool": pages.tool,
+        "GET /ui/calls": pages.calls,
+        "GET /ui/usage": pages.usage,
+        "GET /ui/changes": pages.changes,
+        "GET /ui/static/<mark>/<name>": pages.static,
+    }
+    pages.add(app, shown, strict=False)
+    pages.add(app, {"POST /ui/tool": pages.call, "POST /ui/tool/answer": pages.go_on})
+    people, orders, questions = (kind(view, performed) for kind in (PeoplePages, OrderForms, QuestionForms))
+    people.add(app, people.pages())
+    orders.add(app, orders.pages())
+    questions.add(app, questions.pages())
 
 
 class Dashboard(Frame):
@@ -162,34 +165,34 @@ class Dashboard(Frame):
         window, person = _window(), REQUESTER.get().person
         told = {
             "window": window,
-            "usage": await self.ask("usage"),
-            "timeline": await self.ask("usage_timeline", {"window": window}),
-            "calls": await self.ask("calls", {"limit": str(_NEWEST)}),
+            "usage": await self.ask(operations.USAGE),
+            "timeline": await self.ask(operations.USAGE_TIMELINE, {"window": window}),
+            "calls": await self.ask(operations.CALLS, {"limit": str(_NEWEST)}),
         }
         if not person.may("auditor"):
-            own, values = await self.ask("me"), await self.ask("values")
+            own, values = await self.ask(operations.ME), await self.ask(operations.VALUES)
             signs_in = self.view.deployment.value.settings.auth in PROVIDER_TOKENS
             told |= {"own": own, "values": values, "base": self.view.elicitations.base, "signs_in": signs_in}
             return await self.page("mine", "Overview", json="/api/me", **told)
-        status, by_server = await self.ask("status"), await self._by_server()
-        values = (await self.ask("values"))["values"] if person.user else []
+        status, by_server = await self.ask(operations.STATUS), await self._by_server()
+        values = (await self.ask(operations.VALUES))["values"] if person.user else []
         await _tell_lacking(self, status["servers"])
-        needs = attention.notices(status, (await self.ask("trust"))["tools"])
+        needs = attention.notices(status, (await self.ask(operations.TRUST))["tools"])
         sentence = attention.sentence(status, needs)
         told |= {"status": status, "by_server": by_server, "notices": needs, "sentence": sentence, "urgent": len(needs)}
-        told |= {"values": values, "fleet": await self.ask("nodes")}
+        told |= {"values": values, "fleet": await self.ask(operations.NODES)}
         return await self.page("overview", "Overview", json="/api/status", **told)
 
     async def servers(self) -> Response:
         """Show all servers as a table."""
-        status, by_server = await self.ask("status"), await self._by_server()
+        status, by_server = await self.ask(operations.STATUS), await self._by_server()
         await _tell_lacking(self, status["servers"])
         return await self.page("servers", "Servers", status=status, by_server=by_server, json="/api/status")
 
     async def server(self, server: str) -> Response:
         """Show one server: how it is, its life and calls over time, its tools, log, and where its values come from."""
         try:
-            row, window = {**_ABSENT, **await self.ask("server", server=server)}, _window()
+            row, window = {**_ABSENT, **await self.ask(operations.SERVER, server=server)}, _window()
         except UnknownServer as error:
             return await self._offer_servers(server, error, "/ui/servers/{}")
         tools = await _tools_of(self, server)
@@ -197,7 +200,7 @@ class Dashboard(Frame):
         users: list[str] | None = row.get("users")
         # Calls are counted by server and user, not by launch.
         only = {"server": server_of(server), **({"user": users[0]} if users and len(users) == 1 else {})}
-        timeline = await self.ask("usage_timeline", {**only, "window": window})
+        timeline = await self.ask(operations.USAGE_TIMELINE, {**only, "window": window})
         begin = timeline["from"]
         end = begin + timeline["bucket_s"] * len(timeline["buckets"])
         return await self.page(
@@ -212,16 +215,16 @@ class Dashboard(Frame):
             gives_values=self.may_approve,
             offered=_orders_of(row),
             window=window,
-            usage=await self.ask("usage", only),
+            usage=await self.ask(operations.USAGE, only),
             timeline=timeline,
             life=lifeline(self.view.changes(server), begin, end, timeline["to"]),
             events=self._events_of(server, tools["tools"]),
             shown_events=_SHOWN_EVENTS,
-            calls=await self.ask("calls", {**only, "limit": str(_NEWEST)}),
+            calls=await self.ask(operations.CALLS, {**only, "limit": str(_NEWEST)}),
             tools=tools,
             has_launch=bool(_launch_of_requester(server_of(server))),
-            log=await self.ask("server_logs", {"lines": "200"}, server=server),
-            configured=await self.ask("configuration", {"server": server_of(server)}),
+            log=await self.ask(operations.SERVER_LOGS, {"lines": "200"}, server=server),
+            configured=await self.ask(operations.CONFIGURATION, {"server": server_of(server)}),
             json=f"/api/servers/{server}",
         )
 
@@ -234,7 +237,7 @@ class Dashboard(Frame):
         if asked["sort"]:
             criteria |= {"sort_by": asked["sort"], "descending": "true"}
         try:
-            listed = await self.ask("tools", criteria)
+            listed = await self.ask(operations.TOOLS, criteria)
         except InvalidArguments as error:
             if "nearest" not in (error.details or {}):
                 raise
@@ -256,7 +259,7 @@ class Dashboard(Frame):
 
         `address` is that of the page of a server, with a place for its name.
         """
-        known = [row["server"] for row in (await self.ask("status"))["servers"] if not is_own(row["server"])]
+        known = [row["server"] for row in (await self.ask(operations.STATUS))["servers"] if not is_own(row["server"])]
         within = [name for name in known if asked.casefold() in name.casefold()]
         if len(within) == 1:
             return lead_to(address.format(quote(within[0], safe="")))
@@ -298,7 +301,7 @@ class Dashboard(Frame):
     ) -> Response:
         tool = await self._find_tool()
         wanted = {"servers": tool.server, "name": tool.tool.name, "limit": "500", "include_unavailable": "true"}
-        rows = (await self.ask("tools", wanted))["tools"]
+        rows = (await self.ask(operations.TOOLS, wanted))["tools"]
         return await self.page(
             "tool",
             tool.path,
@@ -311,7 +314,7 @@ class Dashboard(Frame):
             answer=told if isinstance(told, trying.CallAnswer) else None,
             asked=told if isinstance(told, trying.CallQuestions) else None,
             callable=REQUESTER.get().allows(EXECUTE),
-            history=await self.ask("history", {"path": tool.path}),
+            history=await self.ask(operations.TOOL_HISTORY, {"path": tool.path}),
             json="/api/tools",
         )
 
@@ -325,7 +328,7 @@ class Dashboard(Frame):
         asked = {name: request.args.get(name, "")[:200] for name in names}
         wanted = {name: value for name, value in asked.items() if value}
         before = {"before": request.args["before"]} if request.args.get("before", "").isdecimal() else {}
-        told = await self.ask("calls", {**wanted, **before, "limit": str(_PER_PAGE)})
+        told = await self.ask(operations.CALLS, {**wanted, **before, "limit": str(_PER_PAGE)})
         following = told["next"]
         return await self.page(
             "calls",
@@ -343,7 +346,7 @@ class Dashboard(Frame):
         """Show what was called, over time and by what."""
         window = _window()
         tables = [
-            (title, await self.ask("usage", {"window": window, "by": by}), names)
+            (title, await self.ask(operations.USAGE, {"window": window, "by": by}), names)
             for title, by, names in (
                 ("By tool", "tool", ("server", "tool")),
                 ("By server", "server", ("server",)),
@@ -351,7 +354,7 @@ class Dashboard(Frame):
                 ("By user", "user", ("user",)),
             )
         ]
-        timeline = await self.ask("usage_timeline", {"window": window})
+        timeline = await self.ask(operations.USAGE_TIMELINE, {"window": window})
         whole = tables[0][1]
         return await self.page(
             "usage", "Usage", window=window, usage=whole, timeline=timeline, tables=tables, json="/api/usage"
@@ -359,7 +362,7 @@ class Dashboard(Frame):
 
     async def changes(self) -> Response:
         """Show the definitions that wait for approval, with what differs."""
-        trust, approves = await self.ask("trust"), self.may_approve
+        trust, approves = await self.ask(operations.TRUST), self.may_approve
         return await self.page("changes", "Changes", trust=trust, approves=approves, json="/api/trust")
 
     async def static(self, mark: str, name: str) -> Response:
@@ -368,7 +371,7 @@ class Dashboard(Frame):
         return asset(name) if name in ASSETS else abort(404, "There is no such file.")
 
     async def _by_server(self) -> dict[str, Any]:
-        return {row["server"]: row for row in (await self.ask("usage", {"by": "server"}))["rows"]}
+        return {row["server"]: row for row in (await self.ask(operations.USAGE, {"by": "server"}))["rows"]}
 
     def _events_of(self, server: str, tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return what happened to a server, the newest first: its states, and what else the feed still has of it.

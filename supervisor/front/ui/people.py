@@ -5,21 +5,21 @@ The text of a token is in the answer to the form that made it, and nowhere else:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 from quart import Response, abort
-from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
 from actors.protocol.wire.json import sentence
+from supervisor import operations
 from supervisor.config.values import OWN_TOKENS
-from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
 from supervisor.front.pages.tokens import NewToken, make_token, token_row
-from supervisor.front.ui.frame import Frame
+from supervisor.front.ui.frame import Frame, Page
 from supervisor.host.workbench import beside
-from supervisor.identity.people import ROLES
+from supervisor.operations import ROLES
 from supervisor.values.holders import MAX_USERS, known_users, value_holders
 
 MAX_DAYS: Final = 3660
@@ -32,16 +32,15 @@ _RECORDS: Final = 50
 _DAY_S: Final = 86_400.0
 
 
-def add_people(view: View, app: QuartTrio) -> None:
-    """Add the page of people to the dashboard, and its forms."""
-    pages = PeoplePages(view, app)
-    app.add_url_rule("/ui/people", "ui_people", pages.with_errors(pages.people))
-    app.add_url_rule("/ui/tokens", "ui_make_token", pages.with_errors(pages.make), methods=["POST"])
-    app.add_url_rule("/ui/tokens/<id_>/revoke", "ui_revoke_token", pages.with_errors(pages.revoke), methods=["POST"])
-
-
 class PeoplePages(Frame):
     """Shows people, and takes the forms about tokens."""
+
+    def pages(self) -> Mapping[str, Page]:
+        return {
+            "GET /ui/people": self.people,
+            "POST /ui/tokens": self.make,
+            "POST /ui/tokens/<id_>/revoke": self.revoke,
+        }
 
     async def people(self) -> Response:
         """Show users, teams with their servers, which values are given and missing, tokens, and who did what."""
@@ -65,7 +64,7 @@ class PeoplePages(Frame):
             makes_tokens=self._makes_tokens,
             tokens=[token_row(each) for each in tokens[-_MAX_TOKENS:]],
             unshown=max(0, len(tokens) - _MAX_TOKENS),
-            records=(await self.ask("audit", {"limit": str(_RECORDS)}))["records"],
+            records=(await self.ask(operations.AUDIT, {"limit": str(_RECORDS)}))["records"],
             json="/api/audit",
         )
 

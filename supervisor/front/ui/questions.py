@@ -12,18 +12,16 @@ from typing import Any, Final
 
 import msgspec
 from quart import Response, request
-from quart_trio import QuartTrio
 
 from actors.catalogue.metadata import judge
 from actors.catalogue.names.naming import tool_path
 from actors.errors import InvalidArguments
 from supervisor.front.pages import question_form
-from supervisor.front.pages.api import View
 from supervisor.front.pages.bodies import Unreadable, read_form
 from supervisor.front.pages.questions import GONE
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui import trying
-from supervisor.front.ui.frame import Frame
+from supervisor.front.ui.frame import Frame, Page
 from supervisor.metatools.questions import LASTING, REMEMBER, RUN
 from supervisor.service.asking.elicitations import PAGES, Action, Elicitation
 
@@ -46,16 +44,15 @@ class AskedTool(msgspec.Struct, frozen=True):
     description: str
 
 
-def add_question_pages(view: View, app: QuartTrio) -> None:
-    """Add the pages of questions."""
-    pages = QuestionForms(view, app)
-    app.add_url_rule(PAGES, "questions", pages.with_errors(pages.overview))
-    app.add_url_rule(f"{PAGES}/<question>", "question", pages.with_errors(pages.question))
-    app.add_url_rule(f"{PAGES}/<question>", "answer_question", pages.with_errors(pages.answer), methods=["POST"])
-
-
 class QuestionForms(Frame):
     """Shows the open questions of one principal, and takes the answers."""
+
+    def pages(self) -> Mapping[str, Page]:
+        return {
+            "GET /questions": self.overview,
+            "GET /questions/<question>": self.question,
+            "POST /questions/<question>": self.answer,
+        }
 
     async def overview(self) -> Response:
         """Show a page with the questions that wait for a person."""

@@ -21,9 +21,9 @@ from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.host.pauses import wakes
 from supervisor.host.workbench import SMALL_BYTES, Workbench
-from supervisor.identity.people import Role
 from supervisor.identity.requester import ORIGIN
 from supervisor.metatools.inventory import cursor_of
+from supervisor.operations import Role
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.events.journal import Kept, Reading

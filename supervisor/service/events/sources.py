@@ -17,7 +17,7 @@ from actors.principal import LOCAL, Principal
 from actors.protocol.definitions import fit
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
-from supervisor.identity.people import Role
+from supervisor.operations import Role
 from supervisor.service.events.limits import MAX_EVENT_BYTES, MAX_ID_CHARS, MAX_LISTED, MAX_LISTED_BYTES
 from supervisor.service.lookup.visible import Visible
 

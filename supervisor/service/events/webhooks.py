@@ -32,7 +32,7 @@ from actors.transport.redaction import Confidential
 from supervisor.events.event import PREFIX, key_of, timestamp
 from supervisor.host.pauses import Bell
 from supervisor.identity.audit import NO_AUDIT, Audit
-from supervisor.identity.people import Role
+from supervisor.operations import Role
 from supervisor.service.events.callbacks import Callbacks, Limiters, Receiver
 from supervisor.service.events.limits import (
     DEFAULT_TTL_S,

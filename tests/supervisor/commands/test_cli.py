@@ -22,6 +22,7 @@ from click.testing import CliRunner, Result
 
 from actors.errors import ConfigError
 from supervisor import cli as cli_module
+from supervisor import operations
 from supervisor.cli import cli
 from supervisor.commands import common, run, status
 from supervisor.commands.call import for_people
@@ -291,12 +292,12 @@ def client_of(answer: httpx2.Response | Exception) -> DaemonClient:
 async def test_an_answer_that_is_not_ours_is_no_daemon() -> None:
     for content in (b"<html>", b"[]", b""):
         with pytest.raises(DaemonUnreachable, match="something else listens there"):
-            await client_of(httpx2.Response(200, content=content)).status()
+            await client_of(httpx2.Response(200, content=content)).perform(operations.STATUS)
 
 
 async def test_an_error_of_the_connection_is_no_daemon() -> None:
     with pytest.raises(DaemonUnreachable, match="reset"):
-        await client_of(httpx2.ReadError("reset")).status()
+        await client_of(httpx2.ReadError("reset")).perform(operations.STATUS)
 
 
 async def test_a_daemon_that_does_not_answer_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
@@ -307,7 +308,7 @@ async def test_a_daemon_that_does_not_answer_is_given_up(autojump_clock: trio.te
 
     client = DaemonClient(httpx2.AsyncClient(transport=Silent(), timeout=None), "http://daemon")
     with pytest.raises(DaemonUnreachable, match="no answer within 10 s"):
-        await client.status()
+        await client.perform(operations.STATUS)
     assert trio.current_time() >= 10
 
 
@@ -320,7 +321,7 @@ async def test_parameters_that_are_not_given_are_not_asked_for() -> None:
 
     client = DaemonClient(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), "http://daemon")
     given = {"name": None, "servers": ("a", "b"), "read_only": False, "limit": 5, "tags": ()}
-    await client.page("/api/tools", given, needs="tools")
+    await client.perform(operations.TOOLS, given)
     assert asked == ["servers=a&servers=b&read_only=false&limit=5"]
 
 
@@ -370,7 +371,7 @@ async def small_daemon(directory: Path) -> AsyncIterator[str]:
 
 async def counted(client: DaemonClient) -> None:
     while True:
-        status_page = await client.status()
+        status_page = await client.perform(operations.STATUS)
         if status_page["totals"]["tools"] == 6 and status_page["tokens"]["counted"]:
             return
         await trio.sleep(0.02)

@@ -20,6 +20,7 @@ from supervisor.cli import cli
 from supervisor.commands import completion
 from supervisor.daemon_client.client import DaemonClient
 from supervisor.demo.setting import running_daemon
+from supervisor.operations import Operation
 from tests.e2e.fork_server import forking
 
 NOWHERE = "http://127.0.0.1:1"
@@ -132,11 +133,11 @@ def test_a_program_that_never_answers_is_waited_for_a_second_at_most(
 def test_what_something_else_answers_is_not_offered(
     home: Path, monkeypatch: pytest.MonkeyPatch, servers: object
 ) -> None:
-    async def status(daemon: DaemonClient) -> dict[str, Any]:
+    async def status(daemon: DaemonClient, operation: Operation) -> dict[str, Any]:
         await trio.lowlevel.checkpoint()
         return {"servers": servers}
 
-    monkeypatch.setattr(DaemonClient, "status", status)
+    monkeypatch.setattr(DaemonClient, "perform", status)
     assert offered("logs", "") == []
 
 

@@ -20,6 +20,7 @@ from supervisor.commands.common import PIPE_WIDTH, size_text
 from supervisor.daemon_client.client import DaemonClient, base_url
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 from supervisor.demo.setting import configuration, running_daemon
+from supervisor.operations import ORDER_SERVER, STATUS
 from supervisor.tokens.counting import savings
 from tests.e2e.fork_server import forking
 from tests.supervisor.commands.test_cli import ROOT, ask, client_of, invoke
@@ -221,13 +222,13 @@ def test_any_address_that_people_have_of_a_daemon_will_do(given: str, base: str)
 )
 async def test_something_else_at_that_address_is_said_to_be_that(body: bytes) -> None:
     with pytest.raises(DaemonUnreachable, match="something else listens there"):
-        await client_of(httpx2.Response(200, content=body)).status()
+        await client_of(httpx2.Response(200, content=body)).perform(STATUS)
 
 
 async def test_a_daemon_that_refuses_is_not_called_unreachable() -> None:
     error = {"code": -32600, "message": 'this daemon does not answer to the host "x"', "data": None}
     with pytest.raises(RequestRefused, match="does not answer to the host"):
-        await client_of(httpx2.Response(421, json={"jsonrpc": "2.0", "id": None, "error": error})).status()
+        await client_of(httpx2.Response(421, json={"jsonrpc": "2.0", "id": None, "error": error})).perform(STATUS)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,7 @@ async def test_a_name_with_a_slash_or_spaces_does_not_leave_its_place_in_the_add
         return httpx2.Response(200, json={"message": "done"})
 
     client = DaemonClient(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), "http://daemon")
-    await client.order("../a b/c", "wake", 5)
+    await client.perform(ORDER_SERVER, {"deadline_s": 5}, server="../a b/c", order="wake")
     assert asked == [b"/api/servers/..%2Fa%20b%2Fc/wake?deadline_s=5"]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from supervisor import operations
 from supervisor.commands import status
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.reloading.refusal import HEADER
@@ -103,8 +104,8 @@ def test_the_status_says_each_fault_once_and_nothing_of_a_file_that_is_in_force(
 
 async def test_an_answer_without_the_header_says_that_all_is_well() -> None:
     client = client_of(httpx2.Response(200, json={"servers": []}, headers={HEADER: "mcp.json:1: %C3%A4%1B[31m"}))
-    await client.status()
+    await client.perform(operations.STATUS)
     assert client.refused == "mcp.json:1: ä\x1b[31m"
     client = client_of(httpx2.Response(200, json={"servers": []}))
-    await client.status()
+    await client.perform(operations.STATUS)
     assert client.refused == ""

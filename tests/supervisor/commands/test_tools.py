@@ -25,8 +25,10 @@ from supervisor.commands.tokens import MAX_ROWS
 from supervisor.commands.tools import COLUMNS, tools
 from supervisor.daemon_client.client import connect
 from supervisor.daemon_client.requests import RequestRefused
-from supervisor.front.pages.api import View, add_routes
-from supervisor.front.pages.tools import MAX_TOKEN_ROWS, add_tool_routes
+from supervisor.front.pages.performing import add_operations
+from supervisor.front.pages.tools import MAX_TOKEN_ROWS
+from supervisor.front.pages.view import View
+from supervisor.operations import TOOLS
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
 from tests.fakes.tool_view import view_of
@@ -37,8 +39,7 @@ async def invoke(line: str, view: View | None = None) -> Result:
     shown = view or view_of()
 
     def register(app: QuartTrio) -> None:
-        add_routes(shown, app)
-        add_tool_routes(shown, app)
+        add_operations(shown, app)
 
     async with running(dispatch(register)) as server:
         with trio.fail_after(30):
@@ -235,11 +236,11 @@ async def test_what_the_daemon_refuses_is_an_error_without_a_traceback(command: 
 
 async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
     async with (
-        running(dispatch(partial(add_tool_routes, view_of()))) as server,
+        running(dispatch(partial(add_operations, view_of()))) as server,
         connect(f"http://127.0.0.1:{server.port}") as daemon,
     ):
         with trio.fail_after(30), pytest.raises(RequestRefused) as caught:
-            await daemon.page("/api/tools", {"limit": "none"}, needs="tools")
+            await daemon.perform(TOOLS, {"limit": "none"})
     assert (caught.value.code, caught.value.data["parameter"]) == (400, "limit")
 
 

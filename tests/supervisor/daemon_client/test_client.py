@@ -10,6 +10,7 @@ import trio
 
 from supervisor.daemon_client.client import connect
 from supervisor.daemon_client.requests import DaemonUnreachable
+from supervisor.operations import STATUS
 from tests.fakes.certificates import certificate
 
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-length: 17\r\nconnection: close\r\n\r\n{"servers": []}  '
@@ -36,7 +37,7 @@ async def test_a_daemon_with_tls_is_asked_where_its_certificate_is_trusted(
             url = f"https://127.0.0.1:{listener.transport_listener.socket.getsockname()[1]}"
             if trusted == "certificate.pem":
                 async with connect(url) as daemon:
-                    assert await daemon.status() == {"servers": []}
+                    assert await daemon.perform(STATUS) == {"servers": []}
             else:
                 says = (
                     "name its file in SSL_CERT_FILE"
@@ -45,5 +46,5 @@ async def test_a_daemon_with_tls_is_asked_where_its_certificate_is_trusted(
                 )
                 with pytest.raises(DaemonUnreachable, match=says):
                     async with connect(url) as daemon:
-                        await daemon.status()
+                        await daemon.perform(STATUS)
             nursery.cancel_scope.cancel()

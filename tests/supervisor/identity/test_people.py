@@ -10,17 +10,16 @@ from actors.catalogue.metadata import SAFETY, Judgement
 from actors.principal import LOCAL
 from supervisor.identity.people import (
     OPERATOR,
-    ROLES,
     ConfirmRules,
     People,
     Person,
     Rights,
-    Role,
     Team,
     User,
     principal_of,
     servers_of,
 )
+from supervisor.operations import ROLES, Role
 
 KNOWN = People(
     users={"ana": User(role="admin"), "ben": User(role="auditor"), "cem": User()},

@@ -6,8 +6,8 @@ import pytest
 
 from actors.errors import InvalidArguments
 from supervisor.identity import tokens as module
-from supervisor.identity.people import ROLES
 from supervisor.identity.tokens import USE_NOTED_S, NotKept, SavedToken, TokenTable, TooManyTokens, id_of, token_of
+from supervisor.operations import ROLES
 
 
 class Disk:

@@ -21,10 +21,12 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.search.index import Index
 from actors.transport.stdio.resources.allotment import ProcessFigures
-from supervisor.front.pages.api import View, _status, add_routes
 from supervisor.front.pages.app import add_welcome
+from supervisor.front.pages.performing import add_operations
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.front.pages.sockets import PageSockets
+from supervisor.front.pages.status import _status
+from supervisor.front.pages.view import View
 from supervisor.identity.tokens import TokenTable
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.instances import Read, Statuses
@@ -85,7 +87,9 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
 
 @asynccontextmanager
 async def pages(shown: View) -> AsyncIterator[Running]:
-    async with running(dispatch(partial(add_routes, shown), page_sockets=PageSockets(shown)), shown.closing) as server:
+    async with running(
+        dispatch(partial(add_operations, shown), page_sockets=PageSockets(shown)), shown.closing
+    ) as server:
         yield server
 
 

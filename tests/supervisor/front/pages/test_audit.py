@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import get_args
 
 import pytest
 import trio
-from quart_trio import QuartTrio
 
 from actors.errors import CallTimedOut, InvalidArguments, SupervisorError
-from supervisor.front.pages.api import View
-from supervisor.front.pages.app import create_app
-from supervisor.front.pages.audit import AUDITED, outcome_of, record_orders
-from supervisor.front.pages.servers import add_server_routes
-from supervisor.front.ui.pages import add_ui_routes
-from supervisor.front.wiring import ROUTES
+from supervisor.front.pages.performing import add_operations, outcome_of
 from supervisor.identity.audit import ACTIONS, Outcome
 from supervisor.identity.tokens import NotKept
+from supervisor.operations import DASHBOARD, SUBJECTS
 from supervisor.servers.control import Order
 from tests.fakes.control import Obeys
 from tests.fakes.front_server import dispatch, running
@@ -45,31 +39,13 @@ ELSEWHERE = {
 
 
 def test_every_route_that_changes_something_is_recorded() -> None:
-    app = create_app()
-    for add in (*ROUTES.values(), add_ui_routes):
-        add(view(), app)
-    changing = {
-        f"{method} {re.sub(r'<any.*?:order>', '<order>', rule.rule)}"
-        for rule in app.url_map.iter_rules()
-        for method in (rule.methods or set()) - {"GET", "HEAD", "OPTIONS"}
-    }
-    assert changing == AUDITED.keys() | ELSEWHERE.keys()
-    assert not AUDITED.keys() & ELSEWHERE.keys()
-    actions = {action.format(order=order) for action in AUDITED.values() for order in get_args(Order)}
+    every = [*(each for subject in SUBJECTS.values() for each in subject), *DASHBOARD.values()]
+    changing = {each.route for each in every if each.method != "GET"}
+    recorded = {each.route: each.audit for each in every if each.audit}
+    assert changing == recorded.keys() | ELSEWHERE.keys()
+    assert not recorded.keys() & ELSEWHERE.keys()
+    actions = {action.format(order=order) for action in recorded.values() for order in get_args(Order)}
     assert actions <= ACTIONS.keys()
-
-
-def test_every_such_route_of_the_daemon_has_its_recorder() -> None:
-    app, kept = create_app(), KeptAudit()
-    for add in (*ROUTES.values(), add_ui_routes):
-        add(view(), app)
-    before = dict(app.view_functions)
-    record_orders(app, kept)
-    recorded = {name for name, page in app.view_functions.items() if page is not before[name]}
-    assert recorded == {"add_server", "change_server", "remove_server", "order_server", "login", "logout"} | {
-        *("approve", "give_value", "forget_value", "ui_approve", "ui_value", "revoke_consent"),
-        *("drain", "publish_configuration"),
-    }
 
 
 @pytest.mark.parametrize(
@@ -86,14 +62,9 @@ def test_how_an_action_ended_is_said_by_its_error(error: SupervisorError, outcom
     assert outcome_of(error) == outcome
 
 
-def register(shown: View, kept: KeptAudit, app: QuartTrio) -> None:
-    add_server_routes(shown, app)
-    record_orders(app, kept)
-
-
 async def test_an_order_that_nobody_waits_for_is_recorded_once() -> None:
     control, kept = Obeys(hangs=True), KeptAudit()
-    async with running(dispatch(partial(register, view(control=control), kept))) as server:
+    async with running(dispatch(partial(add_operations, view(control=control, trail=kept)))) as server:
         head = b"POST /api/servers/a/restart?deadline_s=0.1 HTTP/1.1\r\nConnection: close\r\n" + server.host + b"\r\n"
         assert b" 504 " in (await server.exchange(head))[:20]
         assert kept.notes == [("server.restart", "a", "unknown", "")]

@@ -14,8 +14,9 @@ from actors.kit import Latest
 from actors.life.states import State
 from actors.protocol.listing import Readings
 from supervisor.config import Settings
-from supervisor.front.pages.api import View
-from supervisor.front.pages.debug import _debug, add_status_routes
+from supervisor.front.pages.performing import add_operations
+from supervisor.front.pages.status import _debug
+from supervisor.front.pages.view import View
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.instances import Statuses
 from tests.fakes.front_server import Running, dispatch, running
@@ -25,7 +26,7 @@ from tests.supervisor.front.pages.test_api import NOW, entry, page, status, view
 
 @asynccontextmanager
 async def pages(shown: View) -> AsyncIterator[Running]:
-    async with running(dispatch(partial(add_status_routes, shown)), shown.closing) as server:
+    async with running(dispatch(partial(add_operations, shown)), shown.closing) as server:
         yield server
 
 

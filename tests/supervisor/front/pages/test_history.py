@@ -12,7 +12,8 @@ import trio
 from quart_trio import QuartTrio
 
 from supervisor.commands.history import lines_of
-from supervisor.front.pages.tools import add_tool_routes, revisions
+from supervisor.front.pages.performing import add_operations
+from supervisor.front.pages.tools import revisions
 from supervisor.store import ReplacedDefinition
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_view import view_of
@@ -34,7 +35,7 @@ async def page(kept: Sequence[ReplacedDefinition], path: str) -> tuple[int, Any]
         return kept if (server, tool) in {("files", "read_file"), ("files", "of_old")} else []
 
     def register(app: QuartTrio) -> None:
-        add_tool_routes(view_of(definitions=load), app)
+        add_operations(view_of(definitions=load), app)
 
     async with running(dispatch(register)) as server:
         base = f"http://127.0.0.1:{server.port}"

@@ -15,9 +15,9 @@ import trio_websocket
 from actors.life.states import State
 from actors.server.operators.journal import Journal
 from actors.transport.redaction import Mask
-from supervisor.front.pages.api import View
-from supervisor.front.pages.logs import add_log_routes
+from supervisor.front.pages.performing import add_operations
 from supervisor.front.pages.sockets import PageSockets
+from supervisor.front.pages.view import View
 from supervisor.servers.journals.journals import Journals
 from supervisor.servers.journals.keeper import LogReader
 from tests.fakes.control import Obeys
@@ -29,7 +29,7 @@ SECRET = "correct-horse-battery-77"
 
 @asynccontextmanager
 async def pages(shown: View) -> AsyncIterator[Running]:
-    made = dispatch(partial(add_log_routes, shown), page_sockets=PageSockets(shown))
+    made = dispatch(partial(add_operations, shown), page_sockets=PageSockets(shown))
     async with running(made, shown.closing) as server:
         yield server
 

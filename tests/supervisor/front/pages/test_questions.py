@@ -21,13 +21,14 @@ from actors.messages import Question
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire.json import quoted
 from actors.search.index import Index
-from supervisor.front.pages.app import create_app
-from supervisor.front.pages.questions import add_question_routes
+from supervisor.front.application import application
+from supervisor.front.pages.performing import add_operations
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.ui.questions import add_question_pages
-from supervisor.identity.people import Person, Role
+from supervisor.front.ui.pages import add_dashboard
+from supervisor.identity.people import Person
 from supervisor.identity.requester import Requester
 from supervisor.metatools import questions
+from supervisor.operations import Role
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.client import Client
 from tests.fakes.front_server import Running, dispatch, running
@@ -103,8 +104,7 @@ async def pages(waiting: Waiting, set_s: float = 0.0, **more: Any) -> AsyncItera
     )
 
     def register(app: QuartTrio) -> None:
-        add_question_routes(shown, app)
-        add_question_pages(shown, app)
+        add_dashboard(shown, app, add_operations(shown, app))
 
     async with running(dispatch(register), shown.closing) as server:
         yield server
@@ -365,8 +365,7 @@ async def test_what_becomes_of_a_call_is_said_after_the_yes(repeats: bool, actio
 async def test_who_may_not_see_a_tool_gets_no_link_to_it(role: Role, links: int) -> None:
     person = Person(user="ben", role=role)
     waiting = confirmation(principal=person.principal)
-    app = create_app()
-    add_question_pages(view(elicitations=waiting.all, elapsed=trio.current_time, catalogue=SHOP), app)
+    app = application(view(elicitations=waiting.all, elapsed=trio.current_time, catalogue=SHOP))
     token = REQUESTER.set(Requester(person=person))
     try:
         answer = await app.test_client().get(f"/questions/{waiting.id}")

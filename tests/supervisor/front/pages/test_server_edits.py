@@ -12,8 +12,7 @@ import pytest
 from quart_trio import QuartTrio
 
 from supervisor.config import parse
-from supervisor.front.pages.api import add_routes
-from supervisor.front.pages.configuration import add_configuration_routes
+from supervisor.front.pages.performing import add_operations
 from supervisor.identity.operator_key import OperatorKey
 from supervisor.servers.deployment import deploy
 from tests.fakes.control import Configured
@@ -37,8 +36,7 @@ class Asked:
         return running(dispatch(self._add), self.view.closing)
 
     def _add(self, app: QuartTrio) -> None:
-        add_routes(self.view, app)
-        add_configuration_routes(self.view, app)
+        add_operations(self.view, app)
 
 
 async def ask(

@@ -15,9 +15,9 @@ from quart_trio import QuartTrio
 from actors.catalogue.criteria import Criteria
 from actors.catalogue.tool_rules import ToolRules
 from actors.kit import Latest
-from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.metadata import Described, findings
-from supervisor.front.pages.tools import add_tool_routes
+from supervisor.front.pages.performing import add_operations
+from supervisor.front.pages.view import View
 from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
@@ -27,8 +27,7 @@ from tests.fakes.tool_view import view_of
 @asynccontextmanager
 async def pages(view: View) -> AsyncIterator[httpx2.AsyncClient]:
     def register(app: QuartTrio) -> None:
-        add_routes(view, app)
-        add_tool_routes(view, app)
+        add_operations(view, app)
 
     async with running(dispatch(register)) as server:
         with trio.fail_after(30):

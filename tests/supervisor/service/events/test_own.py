@@ -22,7 +22,8 @@ from actors.search.index import Index
 from supervisor.config.load import parse
 from supervisor.delivery.events import DaemonEvents
 from supervisor.events.kinds import KINDS, EventData, OfServer
-from supervisor.identity.people import Role, principal_of, user_of
+from supervisor.identity.people import principal_of, user_of
+from supervisor.operations import Role
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.service.events.limits import MAX_EVENT_BYTES
 from supervisor.service.events.own import MAX_PER_S, OwnEvents

@@ -22,7 +22,7 @@ from actors.kit import Latest
 from actors.principal import Principal
 from actors.protocol.wire.jsonrpc import ErrorObject
 from supervisor.events.event import key_of
-from supervisor.identity.people import Role
+from supervisor.operations import Role
 from supervisor.service.events.journal import Journal
 from supervisor.service.events.limits import (
     MAX_TTL_S,

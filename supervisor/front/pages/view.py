@@ -1,27 +1,17 @@
-"""The pages for operators and programs: health, readiness, status.
-
-Nothing here carries a payload of a call, a value of the configuration's `env` or `headers`, or text of an exception.
-"""
+"""What operations show of a daemon, and to whom: all that stands behind them."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
 import trio
-from quart import Response
-from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
-from actors.installation import DISABLED, DOWN, installation_status
 from actors.kit import Degraded, Feed, Latest
-from actors.launch import is_own, server_of
-from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.registry.happening import Happening, StateChange
@@ -29,25 +19,10 @@ from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
 from supervisor.delivery.events import DaemonEvents
-from supervisor.fleet.links.peers import Peers
 from supervisor.fleet.status import NO_FLEET, FleetView
 from supervisor.front.edge.wire import ConnectionCounters
-from supervisor.front.pages.app import json_response
 from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.pages.server_rows import (
-    OF_LISTS,
-    SUMMED,
-    Now,
-    figures_row,
-    holders_row,
-    limits_row,
-    row_of,
-    sandbox_row,
-    token_savings,
-    tool_names_row,
-)
-from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.turns import LoopLag, LoopTurns
 from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
@@ -76,8 +51,19 @@ from supervisor.tracing.port import Tracer
 from supervisor.usage.history import History
 from supervisor.values.table import ValueTable
 
-ROWS_AT_ONCE = 16
-"""A row takes some 50 us."""
+
+class Now(msgspec.Struct, frozen=True, kw_only=True):
+    """The present moment: `unix` time in seconds, and in seconds of the trio clock.
+
+    What happened is known as a moment of the latter. On the clock of the wall it is as long ago as it is now, wherever
+    that was set to in between.
+    """
+
+    unix: float
+    elapsed: float
+
+    def unix_of(self, moment: float) -> float:
+        return self.unix - (self.elapsed - moment)
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,127 +168,3 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 async def _none() -> Sequence[Any]:
     await trio.lowlevel.checkpoint()
     return ()
-
-
-def add_routes(view: View, app: QuartTrio) -> None:
-    status_page = SharedPage(partial(_status, view))
-
-    async def healthz() -> Response:
-        """Say that the daemon lives: 200 as long as anything answers."""
-        return json_response({"status": "ok"})
-
-    async def readyz() -> Response:
-        """Say whether every server was tried once: 200, or 503 before.
-
-        It names the servers that are still on their way, and those that failed, to whoever may see them.
-        """
-        body, ready = _readiness(view)
-        return json_response(body, 200 if ready else 503)
-
-    async def status() -> Response:
-        """Show every server, the totals and the tokens."""
-        return json_response(await status_page.get())
-
-    app.add_url_rule("/healthz", view_func=healthz)
-    app.add_url_rule("/readyz", view_func=readyz)
-    app.add_url_rule("/api/status", view_func=status)
-
-
-def _readiness(view: View) -> tuple[dict[str, Any], bool]:
-    """Ready: the index is built and every server was tried once. Those that fail hold nothing up."""
-    statuses = view.reports()
-    known = view.visible_catalogue().entries
-    words = {name: installation_status(status, listed=name in known) for name, status in statuses.items()}
-    failed = sorted(name for name, word in words.items() if word in DOWN)
-    discovering = sorted(name for name, status in statuses.items() if name not in known and _is_untried(status))
-    reason = ""
-    if view.closing.is_set():
-        reason = "the daemon is shutting down"
-    elif not view.visible_catalogue().indexed:
-        reason = "the catalogue of earlier runs is being read"
-    elif discovering:
-        who = "server is" if len(discovering) == 1 else "servers are"
-        reason = f"{len(discovering)} {who} being discovered for the first time"
-    body = {"ready": not reason, "servers": len(statuses), "discovering": discovering, "failed": failed}
-    if not REQUESTER.get().person.may("auditor"):
-        body = {"ready": not reason}
-        reason = reason and "servers are being tried for the first time, or the daemon ends"
-    return ({**body, "reason": reason} if reason else body), not reason
-
-
-def _is_untried(status: ServerStatus) -> bool:
-    over = status.state in (State.FAILED, State.RESPAWNING, State.STOPPED)
-    ending = status.state is State.DRAINING  # a failed try is over when its process is
-    return not over and status.restarts == 0 and (ending or status.last_error is None)
-
-
-async def server_row(view: View, server: str) -> dict[str, Any]:
-    status = view.status_of(server)
-    if status is None:
-        return {"server": server}
-    catalogue = view.visible_catalogue()
-    row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
-    row |= figures_row(row, await view.figures()) | tool_names_row(catalogue, server)
-    row |= sandbox_row(view.deployment.value.entries, server)
-    warnings = await view.described.warnings(catalogue)
-    row |= limits_row(view.deployment.value, server, view.room)
-    return {**row, **holders_row(view.launches, server), "warnings": warnings.get(server, 0)}
-
-
-async def _status(view: View) -> bytes:
-    """Return the page about all servers: their rows are made and encoded some at a time, others have their turns."""
-    catalogue = view.visible_catalogue()
-    now = view.now()
-    tokens = token_savings(catalogue)
-    warnings = await view.described.warnings(catalogue)
-    figures = await view.figures()
-    entries = view.deployment.value.entries
-    rows: list[msgspec.Raw] = []
-    servers: set[str] = set()
-    states, words, sums = Counter[str](), Counter[str](), Counter[str]()
-    for number, name in enumerate(view.live.names(view.reports())):
-        if number % ROWS_AT_ONCE == 0:
-            await trio.lowlevel.checkpoint()
-        if (status := view.status_of(name)) is not None:
-            row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
-            row |= holders_row(view.launches, name) | figures_row(row, figures) | sandbox_row(entries, name)
-            servers.add(server_of(name))
-            states[row["state"]] += 1
-            words[row["status"] or DISABLED] += 1
-            sums.update({each: row.get(each) or 0 for each in SUMMED if not (is_own(name) and each in OF_LISTS)})
-            rows.append(msgspec.Raw(msgspec.json.encode(row)))
-    return msgspec.json.encode(
-        {
-            "version": view.version,
-            "started": now.unix_of(view.started),
-            "uptime_s": round(max(0.0, now.elapsed - view.started), 1),
-            "catalog_revision": catalogue.revision,
-            "servers": rows,
-            "totals": {
-                "servers": len(servers),
-                "states": states,
-                "statuses": words,
-                **{name: sums[name] for name in SUMMED},
-            },
-            "tokens": tokens,
-            "configuration": msgspec.to_builtins(view.configurator.source.value),
-            "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
-            "degraded": view.degraded(),
-            "plugins": view.plugins(),
-            "store": view.store(),
-            "audit": None if view.trail is None else view.trail.status(),
-            "loop": view.turns.status(),
-            "log_records_lost": view.log_records_lost(),
-            "events": view.events.status(),
-            "questions": len(view.elicitations.of(view.principal)),
-            "questions_at": view.elicitations.address(),
-            **_node(view.fleet.peers),
-        }
-    )
-
-
-def _node(peers: Peers | None) -> dict[str, Any]:
-    """Return of which node the page is, and which others there are; nothing where the daemon is alone."""
-    return (
-        {} if peers is None else {"fleet": {"node": peers.name, "others": sorted(each.name for each in peers.others())}}
-    )
