@@ -9,8 +9,8 @@ from typing import Any
 
 from supervisor.__main__ import main
 from supervisor.front.dispatch import Dispatch
+from supervisor.metrics.collector import Durations
 from supervisor.metrics.meters import Meters
-from supervisor.metrics.tables import Durations
 from supervisor.usage.totals import Usage
 
 

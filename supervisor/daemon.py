@@ -39,7 +39,7 @@ from supervisor.servers.reach import discover
 from supervisor.servers.reloading.reload import Read
 from supervisor.store import Store, open_store
 from supervisor.store.database import CLOSE_S
-from supervisor.tracing.late import close_tracer
+from supervisor.tracing.tracer import close_tracer
 
 if TYPE_CHECKING:
     from supervisor.servers.fleet.node import FleetNode

@@ -55,8 +55,8 @@ from supervisor.store.approvals import Approvals
 from supervisor.store.audit_trail import AuditTrail
 from supervisor.store.memory import StoreMemory
 from supervisor.tokens.counting import TokenCounter
-from supervisor.tracing.late import open_tracer
-from supervisor.tracing.port import Tracer
+from supervisor.tracing.context import Tracer
+from supervisor.tracing.tracer import open_tracer
 from supervisor.usage.totals import Usage
 from supervisor.values.table import ValueTable
 

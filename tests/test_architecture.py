@@ -58,6 +58,7 @@ SYSTEM = {
     "supervisor.delivery.sinks": "modes and links of a file, and lines that a full disk cut off",
     "supervisor.demo": "the daemon it starts, with its environment",
     "supervisor.fleet.machine": "nodes on one machine: started, signalled, ended",
+    "supervisor.fleet.node_setup": "a node ends with the process that started it",
     "supervisor.front.edge.connection": "a request is answered in one packet, past the stream of trio",
     "supervisor.host": "is about the system",
     "supervisor.identity.operator_key": "modes of a file",
@@ -94,8 +95,7 @@ THIRD_PARTY = frozenset(
 MODULES = {"PyStemmer": "Stemmer", "PyYAML": "yaml"}
 """What distributions that are called otherwise are imported as."""
 OPTIONAL = {
-    ("supervisor.tracing.export", "opentelemetry"): "comes with the extra `otel`; without it there are no traces",
-    ("supervisor.tracing.sdk", "opentelemetry"): "the same",
+    ("supervisor.tracing.sdk", "opentelemetry"): "comes with the extra `otel`; without it there are no traces",
     ("supervisor.tracing.spans", "opentelemetry"): "the same",
     ("supervisor.fleet.valkey_engine", "coredis"): "comes with the extra `fleet`; without it a daemon is alone",
 }

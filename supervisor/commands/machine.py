@@ -50,8 +50,7 @@ def run_machine(
     if sys.platform != "linux":
         raise ConfigError("several nodes of one machine need Linux", key=key, hint="set it to 1")
     try:
-        from supervisor.fleet.machine.machine import MachineNodes
-        from supervisor.fleet.machine.node_process import NodeCommand
+        from supervisor.fleet.machine import MachineNodes, NodeCommand
     except ModuleNotFoundError as error:
         hint = "pip install 'mcpvisor[fleet]'"
         raise ConfigError(f"several nodes need the package {error.name}", key=key, hint=hint) from None

@@ -33,7 +33,7 @@ from supervisor.config.jsonc import read_document
 from supervisor.config.remarks import lines as lines_of
 from supervisor.config.settings import Settings
 from supervisor.config.values import PROVIDER_TOKENS, Auth, LogFormat
-from supervisor.fleet.machine.setup import BUSY, IDLE, LISTENING, NodeSetup
+from supervisor.fleet.node_setup import BUSY, IDLE, LISTENING, NodeSetup
 from supervisor.host.datadir import PUBLISHED, DataDir, open_data_dir, previous_of
 from supervisor.host.loading import pause_gc, plain_interrupt
 from supervisor.host.logs import logging_to_stderr
@@ -56,7 +56,7 @@ config_option = click.option(
     "--idle-exit", type=click.FloatRange(0, 86400), metavar="SECONDS", help="Used where `idle_exit_s` is not set."
 )
 @click.option("--log-format", type=click.Choice(get_args(LogFormat)), help="In place of the setting `log_format`.")
-@click.option("--as-node", is_flag=True, hidden=True)  # of a machine with several: see `supervisor.fleet.machine.setup`
+@click.option("--as-node", is_flag=True, hidden=True)  # of a machine with several: see `supervisor.fleet.node_setup`
 def run(
     config: Path | None,
     listen: str | None,
@@ -147,7 +147,7 @@ def _run_daemon(
 
 
 def _take_setup() -> NodeSetup:
-    from supervisor.fleet.machine.parent import take_setup
+    from supervisor.fleet.node_setup import take_setup
 
     return take_setup()
 

@@ -33,7 +33,7 @@ from supervisor.commands.common import (
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.config.keys import nearest_names
 from supervisor.daemon_client.client import DaemonClient, connect
-from supervisor.usage.summaries import NAMES, WINDOWS, By
+from supervisor.usage.periods import NAMES, WINDOWS, By
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 LINES_AROUND: Final = 6

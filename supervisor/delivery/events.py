@@ -102,7 +102,7 @@ class DaemonEvents:
             log.exception("a bug while telling of %s", happening.type)
 
     def take(self, records: Sequence[CallRecord]) -> None:
-        """Tell of calls that ended. Implements `supervisor.usage.ledger.Take`."""
+        """Tell of calls that ended. Implements `supervisor.usage.totals.Take`."""
         self.log.extend(records)
         reached = (record for record in records if record.server and record.outcome not in NOT_SENT)
         newest = {(record.server, record.principal): record.time for record in reached}

@@ -21,7 +21,7 @@ import trio
 import supervisor
 from actors.kit.nursery import background
 from supervisor.demo.office import DEPARTMENTS
-from supervisor.fleet.machine.setup import LISTENING
+from supervisor.fleet.node_setup import LISTENING
 
 START_S = 60.0
 END_S = 60.0

@@ -1,16 +1,27 @@
-"""Being a member of a fleet: joining, renewing the lease, reading the feed, leaving; and what happens when it ends.
+"""Being a member of a fleet: joining, renewing the lease, reading the feed, leaving; who else is there, and who has
+what.
 
 Rules:
 - Nothing is trusted but the lease: `holds` is asked before anything is sent to a launch, and after it answered.
 - When the lease cannot be renewed in time, the holder stops all launches before it ends; then the node joins anew, as
   another incarnation that owns nothing.
 - Where the engine has forgotten us though our lease runs, as it lost what it knew, we join again with what we own.
+- A node knows all members at first, then what the feed says.
+
+Which node a launch is placed on is weighted rendezvous hashing. Each node has a score for each launch, made of both
+names and its weight; the highest wins. So every node comes to the same answer without being told; a node that comes or
+goes moves only what it wins or had; and shares are as the weights are (Thaler and Ravishankar, "Using name-based
+mappings to increase hit rates", 1998; Schindelhauer and Schomaker, "Weighted distributed hash tables", 2005).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from heapq import nlargest
+from typing import Final, Protocol
 
 import trio
 from msgspec.structs import replace
@@ -20,17 +31,94 @@ from actors.kit import Conditions, Pauses
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.errors import EngineAway, FeedLost, LeaseEnded, detail_of
 from supervisor.fleet.lease import Lease, LeaseTimes
-from supervisor.fleet.members import Members
 from supervisor.fleet.records import Entry, Joined, Node, NodeGone, NodeSeen
 
-WHAT = "fleet"
-READ_S = 20.0
+_SCALE: Final = 1.0 / (1 << 64)
+_MASK: Final = (1 << 64) - 1
+
+
+def rank(launch: str, nodes: Iterable[Node], most: int = 3) -> list[Node]:
+    """Return the nodes that a launch is placed on, best first: at most so many, and none that takes nothing new."""
+    seed = _hash(launch)
+    scored = [(_score(seed ^ _hash(node.name), node.weight), node.name, node) for node in nodes if node.weight > 0]
+    return [node for _, _, node in nlargest(most, scored, key=lambda each: each[:2])]
+
+
+def _heir_of(session: str, nodes: Iterable[Node]) -> Node | None:
+    """Return which node has a session whose own is gone: by names alone, so that it stays the same for long."""
+    seed = _hash(session)
+    return max(nodes, key=lambda node: (_score(seed ^ _hash(node.name), 1), node.incarnation), default=None)
+
+
+def weight_of(free_bytes: int, calls: int) -> int:
+    """Return the weight of a node with so much free memory and so many calls under way.
+
+    In steps of a quarter, so that it changes seldom: a change of a weight is told to every node.
+    """
+    gib = max(free_bytes / 2**30, 1 / 64)
+    return max(1, round(100 * 2 ** (round(4 * math.log2(gib / (1 + calls / 16))) / 4)))
+
+
+def _score(mixed: int, weight: int) -> float:
+    """Return the score of one node: exponentially distributed over launches, with the weight as its mean."""
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 & _MASK  # the finalizer of SplitMix64, so that bits are spread
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & _MASK
+    return -weight / math.log((mixed ^ (mixed >> 31)) * _SCALE or _SCALE)
+
+
+@lru_cache(4096)
+def _hash(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big")
+
+
+class Members:
+    """All nodes that are members, by incarnation."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._lives: dict[str, Node] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def reset(self, nodes: Iterable[Node]) -> None:
+        self._nodes = {node.incarnation: node for node in nodes}
+        self._lives = {node.life: node for node in self._nodes.values()}
+
+    def take(self, entry: NodeSeen | NodeGone) -> None:
+        match entry:
+            case NodeSeen(node=node):
+                self._nodes[node.incarnation] = self._lives[node.life] = node
+            case NodeGone(incarnation=incarnation):
+                gone = self._nodes.pop(incarnation, None)
+                if gone is not None and self._lives.get(gone.life) is gone:
+                    del self._lives[gone.life]
+
+    def find(self, incarnation: str) -> Node | None:
+        return self._nodes.get(incarnation)
+
+    def find_life(self, life: str) -> Node | None:
+        return self._lives.get(life)
+
+    def heir(self, session: str) -> Node | None:
+        return _heir_of(session, self._nodes.values())
+
+    def all(self) -> list[Node]:
+        return [*self._nodes.values()]
+
+    def place(self, launch: str, configuration: str, most: int = 3) -> list[Node]:
+        """Return where a launch is placed, best first, among those that have read the same configuration."""
+        return rank(launch, (node for node in self._nodes.values() if node.configuration == configuration), most)
+
+
+_WHAT = "fleet"
+_READ_S = 20.0
 """How long the engine may keep a reading of the feed that has nothing to say."""
-READS_PER_S = 2000
+_READS_PER_S = 2000
 """Readings of all members together that have something new: in a large fleet, what comes together is read at once."""
-GATHER_S = 0.5
+_GATHER_S = 0.5
 """The longest that a member waits for more."""
-LOOK_S = 1.0
+_LOOK_S = 1.0
 """The loop's own timers stand still while the process is stopped, so the lease is looked at so often."""
 
 
@@ -134,7 +222,7 @@ class Membership:
             try:
                 await self._join(None)
             except SupervisorError as error:
-                self._conditions.begin(WHAT, f"this node is no member: {detail_of(error)}")
+                self._conditions.begin(_WHAT, f"this node is no member: {detail_of(error)}")
                 await trio.sleep(pauses.next())
             else:
                 return
@@ -152,7 +240,7 @@ class Membership:
 
     def _begin(self, sent: float) -> None:
         self.lease = Lease(sent, self._times)
-        self._conditions.end(WHAT)
+        self._conditions.end(_WHAT)
         self.on_renewed(self.lease)
 
     async def _rejoin(self, holder: LeaseHolder) -> None:
@@ -177,7 +265,7 @@ class Membership:
             lease, now = self.lease, self._clock.now()
             if lease is None or now >= lease.serves_until:
                 return
-            await trio.sleep_until(self._clock.trio_time(min(lease.serves_until, now + LOOK_S)))
+            await trio.sleep_until(self._clock.trio_time(min(lease.serves_until, now + _LOOK_S)))
 
     async def _renew_for_ever(self, holder: LeaseHolder) -> None:
         while True:
@@ -188,7 +276,7 @@ class Membership:
                 if waiting.cancelled_caught:
                     raise EngineAway("the engine of the fleet does not answer in time")
             except SupervisorError as error:
-                self._conditions.begin(WHAT, f"the lease is not renewed: {detail_of(error)}")
+                self._conditions.begin(_WHAT, f"the lease is not renewed: {detail_of(error)}")
             with trio.move_on_at(self._clock.trio_time(sent + self._times.renew_s)):
                 await self._hurried.wait()
             self._hurried = trio.Event()
@@ -214,12 +302,12 @@ class Membership:
                 await trio.sleep(pauses.next())
             else:
                 pauses.reset()
-                await trio.sleep(min(GATHER_S, len(self.members) / READS_PER_S))
+                await trio.sleep(min(_GATHER_S, len(self.members) / _READS_PER_S))
 
     async def _read(self, holder: LeaseHolder) -> None:
         before = self.position
         try:
-            page = await self._engine.read(before, READ_S)
+            page = await self._engine.read(before, _READ_S)
         except FeedLost:
             await self._rejoin(holder)
             return

@@ -22,9 +22,9 @@ from supervisor.fleet.records import LaunchGrant, Place
 
 R = TypeVar("R")
 
-MAX_STEPS: Final = 4
+_MAX_STEPS: Final = 4
 """Nodes that are asked for one launch. Each one that does not own it says who does, by the engine."""
-MAX_KNOWN: Final = 100_000
+_MAX_KNOWN: Final = 100_000
 """Owners that are remembered; the oldest is forgotten, and asked for again."""
 
 
@@ -113,7 +113,7 @@ class Ownership:
             self._known[place.launch] = LaunchGrant(
                 launch=place.launch, incarnation=place.node.incarnation, fence=place.fence
             )
-            if len(self._known) > MAX_KNOWN:
+            if len(self._known) > _MAX_KNOWN:
                 del self._known[next(iter(self._known))]
 
     def forget(self, launch: str, fence: int) -> None:
@@ -176,7 +176,7 @@ async def reach(
     """
     avoid: set[str] = set()
     place = await ownership.find(launch)
-    for _ in range(MAX_STEPS):
+    for _ in range(_MAX_STEPS):
         if ownership.is_here(place) and not ownership.fence(launch):  # another node has it from the engine
             place = await ownership.claim(launch)
         try:

@@ -39,10 +39,10 @@ T = TypeVar("T")
 
 ANSWER_S: Final = 5.0
 """How long the engine has for an answer, beside what it was asked to wait; with what is waited for a turn to ask."""
-COMMANDS_PER_S: Final = 1000.0
-URGENT: Final = ("join", "renew", "leave", "release")
+_COMMANDS_PER_S: Final = 1000.0
+_URGENT: Final = ("join", "renew", "leave", "release")
 """What a lease lives by: it counts, and waits for nothing."""
-PAGE: Final = 1000
+_PAGE: Final = 1000
 _KEYS: Final = (
     *("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state", "over", "records", "claims"),
 )
@@ -125,7 +125,7 @@ class ValkeyEngine:
         return whole
 
     async def _page_of(self, name: str, cursor: int | None) -> tuple[int, Mapping[bytes, bytes]]:
-        return await self._client.hscan(self._key(name), cursor=cursor, count=PAGE)
+        return await self._client.hscan(self._key(name), cursor=cursor, count=_PAGE)
 
     async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         if not digests:
@@ -151,7 +151,7 @@ class ValkeyEngine:
         after, wait_ms = {self._key("feed"): f"{position}-0"}, round(wait_s * 1000)
         # Not one of those that wait: all members together read no more than `READS_PER_S`.
         answer = await self._ask(
-            lambda: self._client.xread(after, count=PAGE, block=wait_ms), wait_s + ANSWER_S, urgent=True
+            lambda: self._client.xread(after, count=_PAGE, block=wait_ms), wait_s + ANSWER_S, urgent=True
         )
         entries = [] if not answer else [each for page in answer.values() for each in page]
         if not entries:
@@ -166,7 +166,7 @@ class ValkeyEngine:
 
     async def _run(self, script: str, *arguments: str | bytes) -> Any:
         """Run a script: twice if the connection broke, as that may have been so for long, and twice does no harm."""
-        given, urgent = [self._lease_ms, *arguments], script in URGENT
+        given, urgent = [self._lease_ms, *arguments], script in _URGENT
 
         def ask() -> Awaitable[Any]:
             return self._scripts[script](self._keys, given)
@@ -194,7 +194,7 @@ class ValkeyEngine:
 
 @asynccontextmanager
 async def open_valkey(
-    url: str, prefix: str, lease_s: float, commands_per_s: float = COMMANDS_PER_S
+    url: str, prefix: str, lease_s: float, commands_per_s: float = _COMMANDS_PER_S
 ) -> AsyncIterator[ValkeyEngine]:
     """Open connections to a server, as they are needed: `redis://`, `rediss://` or `unix://`.
 

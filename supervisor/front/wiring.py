@@ -52,7 +52,7 @@ from supervisor.house import House
 from supervisor.identity.operator_key import KEY_FILE, OperatorKey
 from supervisor.identity.people import Person, team_of, user_of
 from supervisor.identity.tokens import TokenTable
-from supervisor.metrics.following import follow
+from supervisor.metrics.meters import follow
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.shared import SharedLogins
 from supervisor.operations import Role

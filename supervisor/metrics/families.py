@@ -1,20 +1,32 @@
-"""The families of metrics that `/metrics` has: names, labels, what they mean. The reference page is made of them. Pure.
+"""The families of metrics that `/metrics` has: names, labels and their values. The reference page is made of them.
+Pure.
 
 Names follow the rules of Prometheus: base units, the unit behind the name, `_total` for what only grows. Those without
 our prefix are metrics of OpenTelemetry's conventions for MCP and HTTP, with underscores in their names.
+
+Values of labels that clients and servers have a say in are cut down to those that we know, so that there is a bound to
+how many there are.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
+
+from actors import codes
+from actors.errors import SupervisorError
+from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from actors.protocol.listing import METHODS
+from actors.protocol.wire.jsonrpc import RemoteError
+from supervisor.metatools import definitions
 
 Kind = Literal["counter", "gauge", "histogram"]
 OTHER: Final = "_other"
 """The value of a label for everything that has no room for its own."""
 PREFIX: Final = "mcpvisor_"
-UNITS: Final = ("seconds", "bytes")
+_UNITS: Final = ("seconds", "bytes")
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -30,13 +42,13 @@ class Family(msgspec.Struct, frozen=True):
     def unit(self) -> str:
         """The base unit that the name ends with; empty for what is counted."""
         last = self.name.removesuffix("_total").rpartition("_")[2]
-        return last if last in UNITS else ""
+        return last if last in _UNITS else ""
 
 
-OPERATION_BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_OPERATION_BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Those that the conventions for MCP ask for."""
-SEARCH_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-REQUEST_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
+_SEARCH_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_REQUEST_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
 SERVER: Final = "mcp_server"
 
 
@@ -98,7 +110,7 @@ STARTS: Final = _own(
     "histogram",
     ("result",),
     "Starts of servers, until they were ready or had failed.",
-    OPERATION_BUCKETS,
+    _OPERATION_BUCKETS,
 )
 WARM_UPS: Final = _own(
     "warm_ups_total",
@@ -128,7 +140,7 @@ WAITS: Final = _own(
     "histogram",
     ("cause",),
     "How long requests waited to be sent: for their turn, or for a server that was not up.",
-    OPERATION_BUCKETS,
+    _OPERATION_BUCKETS,
 )
 TOOL_CALLS: Final = _own(
     "tool_calls_total",
@@ -141,14 +153,14 @@ CLIENT_OPERATIONS: Final = Family(
     "histogram",
     (SERVER, "mcp_method_name", "error_type", "network_transport"),
     "Requests to servers, from when they were sent to the answer.",
-    OPERATION_BUCKETS,
+    _OPERATION_BUCKETS,
 )
 SERVER_OPERATIONS: Final = Family(
     "mcp_server_operation_duration_seconds",
     "histogram",
     ("mcp_method_name", "error_type", "network_transport", "mcp_protocol_version", "gen_ai_tool_name"),
     "Requests of clients, from their arrival to the answer.",
-    OPERATION_BUCKETS,
+    _OPERATION_BUCKETS,
 )
 # The catalogue and the search
 ENTRIES: Final = _own("catalogue_entries", "gauge", ("kind",), "What is known of all servers, by kind.")
@@ -160,11 +172,11 @@ DISCOVERY_TIMES: Final = _own(
     "histogram",
     ("result",),
     "How long readings of the lists took.",
-    OPERATION_BUCKETS,
+    _OPERATION_BUCKETS,
 )
 SEARCHES: Final = _own("searches_total", "counter", ("result",), "Searches for tools, by whether something fitted.")
 SEARCH_TIMES: Final = _own(
-    "search_duration_seconds", "histogram", ("result",), "How long searches took.", SEARCH_BUCKETS
+    "search_duration_seconds", "histogram", ("result",), "How long searches took.", _SEARCH_BUCKETS
 )
 # Clients
 SESSIONS: Final = _own("client_sessions", "gauge", ("transport",), "Sessions of clients over HTTP, and WebSockets.")
@@ -177,7 +189,7 @@ HTTP: Final = Family(
     "histogram",
     ("http_request_method", "http_route", "http_response_status_code"),
     "Requests by HTTP that have an answer of their own; streams and WebSockets are not among them.",
-    REQUEST_BUCKETS,
+    _REQUEST_BUCKETS,
 )
 
 FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
@@ -195,3 +207,57 @@ FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
     "Clients": (SESSIONS, CONNECTIONS, REFUSED, QUESTIONS, ANSWERS, HTTP),
 }
 """All of them, by subject."""
+
+
+UNNAMED: Final = "_OTHER"
+"""What OpenTelemetry calls an error that has no name of its own."""
+TOOL_ERROR: Final = "tool_error"
+"""A result that says that the tool failed."""
+_KNOWN_METHODS: Final = frozenset(
+    {*codes.NAMED_BY, *METHODS.values(), *codes.REMOVED, *codes.ADDED, "completion/complete", "tasks/result"}
+)
+_KNOWN_VERSIONS: Final = frozenset({*LEGACY_VERSIONS, *MODERN_VERSIONS})
+_CODES: Final = frozenset(str(value) for value in vars(codes).values() if isinstance(value, int))
+CANCELLED: Final = "cancelled"
+_KNOWN: Final = 256
+"""So many words are remembered: every call has the same ones, and looking them up costs nothing then."""
+
+
+@lru_cache(maxsize=_KNOWN)
+def method_label(method: str) -> str:
+    return method if method in _KNOWN_METHODS else OTHER
+
+
+@lru_cache(maxsize=_KNOWN)
+def version_label(version: str) -> str:
+    return version if version in _KNOWN_VERSIONS else OTHER
+
+
+@lru_cache(maxsize=_KNOWN)
+def tool_label(tool: str) -> str:
+    """Return a meta-tool, or that it was another one; empty for what is no call of a tool."""
+    return tool if not tool or tool in definitions.NAMES else OTHER
+
+
+@lru_cache(maxsize=_KNOWN)
+def request_labels(method: str, error: str, version: str, tool: str) -> tuple[str, str, str, str, str]:
+    """Return the labels of a request of a client, which is about a `tool` or empty."""
+    return method_label(method), error, "tcp", version_label(version), tool_label(tool)
+
+
+def error_label(error: BaseException | None) -> str:
+    """Return what kind of error it is: the code of a server's error, our own word, empty for none."""
+    match error:
+        case None:
+            return ""
+        case RemoteError():
+            return code_label(error.error.code)
+        case SupervisorError():
+            return error.kind
+        case Exception():
+            return UNNAMED
+    return CANCELLED
+
+
+def code_label(code: int) -> str:
+    return str(code) if str(code) in _CODES else UNNAMED

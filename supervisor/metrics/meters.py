@@ -1,7 +1,8 @@
 """What is counted for the metrics, from the start of the daemon on, by those who are there when it happens.
 
 Whatever is known anyhow (states, catalogue, sessions) is not counted here: it is read when somebody asks for the page.
-Launches of people count for their server, and nothing here names a person.
+Launches of people count for their server, and nothing here names a person. Changes of tools, and questions that ended,
+are counted from the feed of events: nobody tells of them twice.
 """
 
 from __future__ import annotations
@@ -14,26 +15,26 @@ from typing import Final, Literal, get_args
 
 from prometheus_client.samples import Exemplar
 
+from actors.kit import Feed
 from actors.launch import server_of
 from actors.observer import BreakerScope, ExitReason, InquiryVerdict
+from actors.registry.happening import Happening
 from supervisor.metrics import families
-from supervisor.metrics.collector import FamilyValues
-from supervisor.metrics.families import OTHER, SERVER
-from supervisor.metrics.tables import Counts, Durations, Labels, forget
-from supervisor.metrics.words import method_label
+from supervisor.metrics.collector import Counts, Durations, FamilyValues, Labels, forget
+from supervisor.metrics.families import OTHER, SERVER, method_label
 from supervisor.usage.records import OUTCOMES, UNKNOWN, CallRecord
 
 MAX_SERVERS: Final = 500
 """So many servers have series of their own."""
 MAX_TOOLS: Final = 500
-MAX_ROUTES: Final = 200
-RESULTS: Final = (("ok",), ("error",))
-FITTING: Final = (("hits",), ("none",))
-CAUSES: Final = (("queue",), ("wake",))
+_MAX_ROUTES: Final = 200
+_RESULTS: Final = (("ok",), ("error",))
+_FITTING: Final = (("hits",), ("none",))
+_CAUSES: Final = (("queue",), ("wake",))
 WarmUpOutcome = Literal["right", "wrong", "unused", "failed"]
-WARM_UPS: Final[tuple[WarmUpOutcome, ...]] = get_args(WarmUpOutcome)
+_WARM_UPS: Final[tuple[WarmUpOutcome, ...]] = get_args(WarmUpOutcome)
 """The next call of its client went there, went elsewhere, did not come within a minute; or it could not be started."""
-REFUSALS: Final = ("host", "origin", "auth", "rate", "size", "malformed")
+_REFUSALS: Final = ("host", "origin", "auth", "rate", "size", "malformed")
 
 
 class Meters:
@@ -51,7 +52,7 @@ class Meters:
         self._tools: set[tuple[str, str]] = set()
         self._calls = Counts(families.CALLS)
         self._tool_calls = Counts(families.TOOL_CALLS)
-        self._waits = Durations(families.WAITS, CAUSES)
+        self._waits = Durations(families.WAITS, _CAUSES)
         self._to_servers = Durations(families.CLIENT_OPERATIONS)
         self.requests = Durations(families.SERVER_OPERATIONS, most=400)
         """Requests of clients that were answered; see `words.request_labels`."""
@@ -59,18 +60,18 @@ class Meters:
         self._exits = Counts(families.EXITS)
         self._inquiries = Counts(families.INQUIRIES)
         self._left_alone = Counts(families.LEFT_ALONE)
-        self._starts = Durations(families.STARTS, RESULTS)
-        self._warm_ups = Counts(families.WARM_UPS, [(outcome,) for outcome in WARM_UPS])
+        self._starts = Durations(families.STARTS, _RESULTS)
+        self._warm_ups = Counts(families.WARM_UPS, [(outcome,) for outcome in _WARM_UPS])
         self._saved = Counts(families.WARM_UP_SAVED, [()])
-        self._readings = Counts(families.DISCOVERIES, RESULTS)
-        self._reading_times = Durations(families.DISCOVERY_TIMES, RESULTS)
-        self._searches = Counts(families.SEARCHES, FITTING)
-        self._search_times = Durations(families.SEARCH_TIMES, FITTING)
+        self._readings = Counts(families.DISCOVERIES, _RESULTS)
+        self._reading_times = Durations(families.DISCOVERY_TIMES, _RESULTS)
+        self._searches = Counts(families.SEARCHES, _FITTING)
+        self._search_times = Durations(families.SEARCH_TIMES, _FITTING)
         self._changes = Counts(families.CHANGES, [("added",), ("removed",), ("changed",)])
         self._answers = Counts(families.ANSWERS, most=100)
-        self.http = Durations(families.HTTP, most=MAX_ROUTES)
+        self.http = Durations(families.HTTP, most=_MAX_ROUTES)
         """Requests by HTTP: their method, route and status."""
-        self._refused = Counts(families.REFUSED, [(reason,) for reason in REFUSALS])
+        self._refused = Counts(families.REFUSED, [(reason,) for reason in _REFUSALS])
 
     # Servers ----------------------------------------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class Meters:
 
     def on_start(self, server: str, seconds: float, *, good: bool) -> None:
         del server
-        self._starts.add(RESULTS[not good], seconds)
+        self._starts.add(_RESULTS[not good], seconds)
 
     def on_restart(self, server: str) -> None:
         self._restarts.add(self.label_of(server))
@@ -115,8 +116,8 @@ class Meters:
 
     def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
         del server
-        self._readings.add(*RESULTS[not good])
-        self._reading_times.add(RESULTS[not good], seconds)
+        self._readings.add(*_RESULTS[not good])
+        self._reading_times.add(_RESULTS[not good], seconds)
 
     def on_refused_by(self, server: str, breaker: BreakerScope) -> None:
         self._left_alone.add(self.label_of(server), breaker)
@@ -132,13 +133,13 @@ class Meters:
 
     def warm_ups(self) -> dict[str, float]:
         """Return how often each outcome was, and the seconds that calls did not wait."""
-        counts: dict[str, float] = {name: self._warm_ups.values[name,] for name in WARM_UPS}
+        counts: dict[str, float] = {name: self._warm_ups.values[name,] for name in _WARM_UPS}
         return {**counts, "saved_s": round(self._saved.values[()], 3)}
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def take(self, records: Sequence[CallRecord]) -> None:
-        """Count calls of tools of servers that have ended. Implements `supervisor.usage.ledger.Take`."""
+        """Count calls of tools of servers that have ended. Implements `supervisor.usage.totals.Take`."""
         ended = Counter([(record.server, record.tool, record.outcome) for record in records if record.server])
         for (launch, tool, outcome), count in ended.items():
             server = launch if launch == UNKNOWN else self.label_of(launch)
@@ -163,7 +164,7 @@ class Meters:
             self._to_servers.note(labels, self._exemplar(trace_id, seconds))
 
     def on_wait(self, seconds: float, *, woke: bool) -> None:
-        self._waits.add(CAUSES[woke], seconds)
+        self._waits.add(_CAUSES[woke], seconds)
 
     def note_request(self, labels: Labels, seconds: float, trace_id: str) -> None:
         """Take a request of a client as an example, if its trace is sent to anybody."""
@@ -174,8 +175,8 @@ class Meters:
         return Exemplar({"trace_id": trace_id}, seconds, self._clock())
 
     def on_search(self, seconds: float, *, hits: bool) -> None:
-        self._searches.add(*FITTING[not hits])
-        self._search_times.add(FITTING[not hits], seconds)
+        self._searches.add(*_FITTING[not hits])
+        self._search_times.add(_FITTING[not hits], seconds)
 
     # The edge ---------------------------------------------------------------------------------------------------------
 
@@ -198,3 +199,24 @@ class Meters:
                 yield FamilyValues(table.family, dict(table.values))
             else:
                 yield FamilyValues(table.family, {labels: each.copy() for labels, each in table.values.items()})
+
+
+_TOOLS_CHANGED = "tools_changed"
+_QUESTION_ENDED = "elicitation_ended"
+
+
+async def follow(feed: Feed[Happening], meters: Meters) -> None:
+    """Count for ever. What the feed has forgotten before its turn, over a thousand events, is not counted."""
+    number = feed.newest
+    while True:
+        number, _, events = await feed.after(number)
+        for event in events:
+            count(event, meters)
+
+
+def count(event: Happening, meters: Meters) -> None:
+    data = event.data
+    if event.type == _TOOLS_CHANGED:
+        meters.on_changes(*(len(data.get(name, ())) for name in ("added", "removed", "changed")))
+    elif event.type == _QUESTION_ENDED:
+        meters.on_question(data["kind"], data["action"])

@@ -120,7 +120,7 @@ class WarmUp:
                 self._nursery.start_soon(self._await_call, warmed)
 
     def take(self, records: Sequence[CallRecord]) -> None:
-        """See which call of each client came next. Implements `supervisor.usage.ledger.Take`."""
+        """See which call of each client came next. Implements `supervisor.usage.totals.Take`."""
         if not self._open:
             return
         for record in records:

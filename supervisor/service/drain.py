@@ -18,11 +18,11 @@ from actors.errors import ShuttingDown
 from actors.protocol.agreement.capabilities import SHUTDOWN, STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire.jsonrpc import encode, success
+from supervisor.metrics.families import CANCELLED, TOOL_ERROR, request_labels
 from supervisor.metrics.meters import Meters
-from supervisor.metrics.words import CANCELLED, TOOL_ERROR, request_labels
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.port import Answer, Service, answer, failure
-from supervisor.tracing.port import RequestTrace, TracedRequest, Tracer
+from supervisor.tracing.context import RequestTrace, TracedRequest, Tracer
 
 _CANCELLED: Final = Answer(b"", good=False, error=CANCELLED)
 """In the place of the answer that nobody waits for."""

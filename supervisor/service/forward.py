@@ -22,8 +22,8 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import plain
+from supervisor.metrics.families import error_label
 from supervisor.metrics.meters import Meters
-from supervisor.metrics.words import error_label
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
@@ -44,7 +44,7 @@ from supervisor.service.fitting.results import NO_DEFINITION, Shown, fit_result,
 from supervisor.service.plugins import CallHooks
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks, TaskVoice
-from supervisor.tracing.port import RequestTrace
+from supervisor.tracing.context import RequestTrace
 
 MAX_META_BYTES = 65_536
 MAX_ERROR_BYTES = 1_048_576

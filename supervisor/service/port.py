@@ -25,7 +25,7 @@ from supervisor.fleet.lives import HeldElsewhere
 from supervisor.host.workbench import beside
 from supervisor.identity.people import Person
 from supervisor.identity.requester import MESSAGE_ID
-from supervisor.metrics.words import code_label
+from supervisor.metrics.families import code_label
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import InputNeeded
 from supervisor.service.request import unknown_method

@@ -1,26 +1,29 @@
-"""The context of a trace as it travels: W3C Trace Context, in heads of HTTP and in `_meta` (SEP-414). Pure.
+"""The trace of one request: its context as it travels, and what the service needs of who makes traces. Pure.
 
-What is not as the standard wants it counts as nothing: the trace begins anew. (W3C Trace Context, 3.2.2 and 3.3.1.)
+The context is in heads of HTTP and in `_meta` (W3C Trace Context; SEP-414). What is not as the standard wants it counts
+as nothing: the trace begins anew. (W3C Trace Context, 3.2.2 and 3.3.1.) Without the SDK nobody makes traces.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 import msgspec
 
+from actors.kit import Reply
+from actors.observer import CallTrace, Observer
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
-PARENT: Final = "traceparent"
-STATE: Final = "tracestate"
-BAGGAGE: Final = "baggage"
+_PARENT: Final = "traceparent"
+_STATE: Final = "tracestate"
+_BAGGAGE: Final = "baggage"
 MAX_PARAMS_BYTES: Final = 256 * 1024
-MAX_STATE_CHARS: Final = 512
-MAX_BAGGAGE_CHARS: Final = 8192
-_PARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
+_MAX_STATE_CHARS: Final = 512
+_MAX_BAGGAGE_CHARS: Final = 8192
+_PARENT_FORM: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+", re.ASCII)
 _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 
@@ -41,14 +44,16 @@ class TraceContext(msgspec.Struct, frozen=True):
 
 def read_parent(text: str, state: str = "", baggage: str = "") -> TraceContext | None:
     """Return the context that a `traceparent` says; None for what is none."""
-    match = _PARENT.fullmatch(text)
+    match = _PARENT_FORM.fullmatch(text)
     if match is None:
         return None
     version, trace_id, span_id, flags, more = match.groups()
     if version == "ff" or (version == "00" and more) or trace_id == _NO_TRACE or span_id == _NO_SPAN:
         return None
     sampled = bool(int(flags, 16) & 1)
-    return TraceContext(trace_id, span_id, sampled, _bound(state, MAX_STATE_CHARS), _bound(baggage, MAX_BAGGAGE_CHARS))
+    return TraceContext(
+        trace_id, span_id, sampled, _bound(state, _MAX_STATE_CHARS), _bound(baggage, _MAX_BAGGAGE_CHARS)
+    )
 
 
 def _bound(text: str, most: int) -> str:
@@ -63,7 +68,7 @@ def read_params(params: bytes) -> TraceContext | None:
     if len(params) > MAX_PARAMS_BYTES or b"traceparent" not in params:
         return None
     meta = json.members(json.at(params, "_meta"))
-    parent, state, baggage = (json.text_at(meta.get(name)) for name in (PARENT, STATE, BAGGAGE))
+    parent, state, baggage = (json.text_at(meta.get(name)) for name in (_PARENT, _STATE, _BAGGAGE))
     return read_parent(parent, state, baggage)
 
 
@@ -82,7 +87,57 @@ def with_context(meta: bytes, context: TraceContext) -> bytes:
         members = {
             name: value
             for name, value in json.members(b"{" + meta + b"}").items()
-            if name not in (PARENT, STATE, BAGGAGE)
+            if name not in (_PARENT, _STATE, _BAGGAGE)
         }
-    own = {PARENT: context.parent, STATE: context.state, BAGGAGE: context.baggage}
+    own = {_PARENT: context.parent, _STATE: context.state, _BAGGAGE: context.baggage}
     return encode({**members, **{name: text for name, text in own.items() if text}})[1:-1]
+
+
+class TracedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request of a client, as far as its span tells of it. `lines` are those of its head, if it came by HTTP."""
+
+    method: str
+    id: bytes
+    params: bytes
+    version: str
+    session: str
+    protocol: str
+    lines: Mapping[bytes, bytes] | None
+
+
+class RequestTrace(Protocol):
+    """The span of one request of a client, and what belongs to it."""
+
+    @property
+    def trace_id(self) -> str:
+        """In hexadecimal digits; empty if the trace is not sent to anybody."""
+
+    def begin_call(self, server: str, method: str, name: str, *, remote: bool) -> CallTrace:
+        """A request to a server begins to wait for it."""
+
+    def begin_search(self) -> Callable[[int], None]:
+        """A search begins; what is returned is to be called with its hits."""
+
+    def branch(self) -> RequestTrace:
+        """Return the same for one of several calls of the request: the spans of each are children of its span."""
+
+    def ask(self, method: str, reply: Reply[Any]) -> None:
+        """The client is asked something, until the reply is settled."""
+
+    def end(self, name: str, error: str, code: int = 0) -> None:
+        """It is answered: it was about a tool or prompt of this `name`. For the rest see `CallTrace.end`."""
+
+
+class Tracer(Protocol):
+    """Makes spans and hands them to a thread that sends them. Nothing here waits or raises."""
+
+    def count_dropped(self) -> int:
+        """Return how many spans did not reach their collector: too many waited, or it did not take them."""
+
+    def begin(self, request: TracedRequest) -> RequestTrace: ...
+
+    def observe(self, observer: Observer) -> Observer:
+        """Return who is told what `observer` is, and makes spans of it."""
+
+    def close(self) -> None:
+        """Send what waits; blocks for as long as that takes."""

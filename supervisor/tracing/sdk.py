@@ -2,20 +2,25 @@
 
 What the settings do not say the SDK reads in the environment: `OTEL_EXPORTER_OTLP_*`, `OTEL_RESOURCE_ATTRIBUTES`,
 `OTEL_SERVICE_NAME`, `OTEL_BSP_SCHEDULE_DELAY`.
+
+Spans leave the daemon by a bounded queue and the thread of the SDK that sends what is in it. What does not fit, or is
+not taken, is dropped and counted, and the log says so now and then. The SDK's own messages are not logged: they have
+stacks, and addresses that may hold secrets.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import Decision, ParentBased, Sampler, SamplingResult, TraceIdRatioBased
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState, get_current_span
 
@@ -23,11 +28,90 @@ from actors.launch import server_of
 from actors.observer import Observer
 from supervisor.config import Settings
 from supervisor.host.version import VERSION
-from supervisor.tracing import names
-from supervisor.tracing.context import TraceContext, read_head, read_params
-from supervisor.tracing.export import BoundedSpans, quiet_sdk
-from supervisor.tracing.port import TracedRequest
+from supervisor.tracing import spans as names
+from supervisor.tracing.context import TraceContext, TracedRequest, read_head, read_params
 from supervisor.tracing.spans import Attributes, SdkRequestTrace, SpanFactory
+
+log = logging.getLogger(__name__)
+
+_MAX_BATCH: Final = 512
+_TELL_EVERY_S: Final = 60.0
+
+
+class CountingExporter(SpanExporter):
+    """Hands spans to another exporter, in the thread of the SDK; whatever that does, nothing is raised.
+
+    `taken` are the spans that came here, `failed` those of them that were not delivered.
+    """
+
+    def __init__(self, inner: SpanExporter, clock: Callable[[], float] = time.monotonic) -> None:
+        self.taken = self.failed = 0
+        self._inner = inner
+        self._clock = clock
+        self._tell_from = clock()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send some spans."""
+        self.taken += len(spans)
+        try:
+            result = self._inner.export(spans)
+        except Exception:  # noqa: BLE001 - the border to the SDK: it says nothing that may be logged
+            result = SpanExportResult.FAILURE
+        if result is not SpanExportResult.SUCCESS:
+            self.failed += len(spans)
+            self._tell()
+        return result
+
+    def _tell(self) -> None:
+        if self._clock() >= self._tell_from:
+            self._tell_from = self._clock() + _TELL_EVERY_S
+            log.warning("traces cannot be delivered: %d spans were lost so far; calls go on", self.failed)
+
+    def shutdown(self) -> None:
+        """Close its connections."""
+        self._inner.shutdown()
+
+
+class BoundedSpans(SpanProcessor):
+    """Takes spans that have ended, and drops those for which there is no room among `most` that wait."""
+
+    def __init__(self, exporter: SpanExporter, most: int, pause_s: float | None = None) -> None:
+        self._exporter = CountingExporter(exporter)
+        self._most = most
+        self._kept = self._refused = 0
+        self._batches = BatchSpanProcessor(
+            self._exporter,
+            max_queue_size=most,
+            max_export_batch_size=min(_MAX_BATCH, most),
+            schedule_delay_millis=None if pause_s is None else pause_s * 1000,
+        )
+
+    def count_dropped(self) -> int:
+        return self._refused + self._exporter.failed
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Do nothing yet."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Queue a span, or drop it."""
+        if self._kept - self._exporter.taken >= self._most:
+            self._refused += 1
+            return
+        self._kept += 1
+        self._batches.on_end(span)
+
+    def shutdown(self) -> None:
+        """Send what waits, and end the thread. Blocks."""
+        self._batches.shutdown()  # type: ignore[no-untyped-call]  # it says nothing of its types
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Send what waits now. Blocks."""
+        return self._batches.force_flush(timeout_millis)
+
+
+def _quiet_sdk() -> None:
+    """Have the SDK log nothing."""
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)
 
 
 class PerSecond(Sampler):
@@ -73,7 +157,7 @@ class SdkTracer:
     """Implements `Tracer`. `exporter` sends spans; its thread is that of the SDK."""
 
     def __init__(self, settings: Settings, exporter: SpanExporter, pause_s: float | None = None) -> None:
-        quiet_sdk()
+        _quiet_sdk()
         self._spans = BoundedSpans(exporter, settings.trace_queue, pause_s)
         self._provider = TracerProvider(
             sampler=make_sampler(settings.trace_ratio, settings.trace_remote_per_s),

@@ -24,12 +24,12 @@ from actors.transport.redaction import HIDDEN, says_secret, without_secrets
 
 MAX_CHARS: Final = 2000
 READ_BYTES: Final = 8192
-MAX_DEPTH: Final = 6
+_MAX_DEPTH: Final = 6
 MAX_ITEMS: Final = 20
 """Of one object or list."""
-MAX_TEXT_CHARS: Final = 300
-MAX_NAME_CHARS: Final = 100
-MAX_LOOKS: Final = 40
+_MAX_TEXT_CHARS: Final = 300
+_MAX_NAME_CHARS: Final = 100
+_MAX_LOOKS: Final = 40
 """Texts with escapes that are masked once more."""
 UNSURE_CHARS: Final = 2100
 """At the end of a text that was cut off: longer than what looks like a credential is before it does."""
@@ -102,10 +102,10 @@ class _Reader:
         self._secret = secret
         self._cut = cut
         self._room = MAX_CHARS - _LAST_ROOM
-        self._looks = MAX_LOOKS
+        self._looks = _MAX_LOOKS
 
     def read(self) -> Any:
-        return self._value(self._next(), MAX_DEPTH)
+        return self._value(self._next(), _MAX_DEPTH)
 
     # Reading ----------------------------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class _Reader:
                 self._skip(value)
                 left += 1
             else:
-                told[self._spend(without_secrets(name)[:MAX_NAME_CHARS])] = self._member(name, value, depth)
+                told[self._spend(without_secrets(name)[:_MAX_NAME_CHARS])] = self._member(name, value, depth)
         if names_one:
             told = {name: HIDDEN if name.lower() in _VALUES else value for name, value in told.items()}
         return {**told, MORE: f"{left} more"} if left else told
@@ -207,7 +207,7 @@ class _Reader:
         if any(_names_secret(match[1]) for match in _NAMED.finditer(text)):
             return self._spend(HIDDEN)
         shown = without_secrets(text)
-        return self._spend(shown if len(shown) <= MAX_TEXT_CHARS else f"{shown[:MAX_TEXT_CHARS]}{MORE}")
+        return self._spend(shown if len(shown) <= _MAX_TEXT_CHARS else f"{shown[:_MAX_TEXT_CHARS]}{MORE}")
 
     def _spend(self, value: Any) -> Any:
         """Take room for a value, or give what stands for it."""

@@ -28,7 +28,7 @@ from supervisor.usage.records import CallRecord
 
 FLUSH_S: Final = 0.4
 """Each row that changed is written so often at most: that of the newest minute, and the calls since."""
-EXPIRE_S: Final = 600.0
+_EXPIRE_S: Final = 600.0
 SET_BACK_S: Final = 120.0
 """A clock that was set back by less only makes a minute longer."""
 _RECORDS: Final = msgspec.msgpack.Decoder(list[CallRecord])
@@ -150,7 +150,7 @@ class History:
             fresh = [*self._fresh]
             self._fresh.clear()
             self._store.append_calls(self.newest - len(fresh) + 1, _encode(fresh), self._keep)
-        if not 0 <= now - self._expired_at < EXPIRE_S:
+        if not 0 <= now - self._expired_at < _EXPIRE_S:
             self._expired_at = now
             for level, kept_s in KEPT_S.items():
                 self._store.expire_periods(level, now - kept_s)

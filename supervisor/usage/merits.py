@@ -16,7 +16,7 @@ from supervisor.store import ToolUsage
 
 MOST_CALLS: Final = 20
 """More calls count as so many, in proportion: the millionth says no more than the twentieth."""
-STEPS: Final = 10
+_STEPS: Final = 10
 """A success rate is told in tenths, as twenty calls do not tell more: their standard error is about a tenth."""
 _PLACES: Final = MOST_CALLS + 1
 
@@ -26,7 +26,7 @@ def merit(calls: int, failures: int) -> int:
     counted = min(calls, MOST_CALLS)
     good = counted * (calls - failures) / calls if calls else 0.0
     rate = (good + 1) / (counted + 2)  # as if it had succeeded once and failed once: one call is not everything
-    return round(STEPS * rate) * _PLACES + counted
+    return round(_STEPS * rate) * _PLACES + counted
 
 
 def preference(seen: Catalogue, used: Mapping[tuple[str, str], ToolUsage]) -> Prefer | None:

@@ -1,7 +1,14 @@
-"""How often each tool was called since the store was made, how often it failed and how long it took."""
+"""How often each tool was called since the store was made, how often it failed and how long it took.
+
+- Calls that have ended wait until they are counted: some times a second, all together. To count one call takes a
+  twentieth of what the call itself does, and most of that is the way from one place to the next. Many together take it
+  once. Whoever reads what is counted has it settled first, so nobody sees it late.
+- The arguments of the newest calls are in memory alone: nothing of them reaches the disk, a log, an event or a metric.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -12,10 +19,100 @@ import trio
 from actors.catalogue.criteria import ToolTotals
 from actors.principal import Principal
 from supervisor.store import Store, ToolUsage
+from supervisor.usage.arguments import Hide, show_arguments
 from supervisor.usage.history import FLUSH_S, History
-from supervisor.usage.kept_arguments import KeptArguments
-from supervisor.usage.ledger import Ledger, Noted, note_nothing
-from supervisor.usage.records import FAILED, UNHEARD, CallArguments, CallRecord
+from supervisor.usage.records import FAILED, UNHEARD, CallArguments, CallOutcome, CallRecord
+
+log = logging.getLogger(__name__)
+
+SETTLE_S: Final = 0.1
+MOST: Final = 1000
+"""So many calls are counted at once, in a few milliseconds."""
+
+Take = Callable[[Sequence[CallRecord]], None]
+"""Counts calls, in the order in which they ended. It does not raise."""
+Noted = Callable[[str, str, bytes, CallOutcome, float], None]
+"""Told of a call of a tool of a server: server, tool, the digest of its definition, how it ended, and milliseconds."""
+
+
+def _note_nothing(server: str, tool: str, definition: bytes, outcome: CallOutcome, milliseconds: float) -> None:
+    del server, tool, definition, outcome, milliseconds
+
+
+class Ledger:
+    """Hands calls to all `takers`. `clock` gives unix seconds; `noted` is told of each call in the task of the call."""
+
+    def __init__(self, clock: Callable[[], float], noted: Noted = _note_nothing) -> None:
+        self.takers: list[Take] = []
+        self.made = 0
+        """So many calls were added."""
+        self._clock = clock
+        self._noted = noted
+        self._fresh: list[CallRecord] = []
+        self._any = trio.Event()
+
+    def add(self, record: CallRecord) -> None:
+        """Keep a call that has ended now."""
+        record.time = self._clock()
+        self.made += 1
+        if record.server:
+            self._noted(record.server, record.tool, record.definition, record.outcome, record.took_ms)
+        self._fresh.append(record)
+        if len(self._fresh) == 1:
+            self._any.set()
+        elif len(self._fresh) >= MOST:
+            self.settle()
+
+    def settle(self) -> None:
+        """Have all counted that is not."""
+        if self._fresh:
+            records, self._fresh = self._fresh, []
+            for take in self.takers:
+                try:
+                    take(records)
+                except Exception:  # a bug with a call must neither end the daemon nor cost what others count
+                    log.exception("a bug while counting %d calls", len(records))
+
+    async def run(self) -> None:
+        """Settle for ever. Where nothing is called, nothing wakes up."""
+        while True:
+            await self._any.wait()
+            await trio.sleep(SETTLE_S)
+            self._any = trio.Event()
+            self.settle()
+
+
+HideFor = Callable[[Principal], Hide]
+"""Gives what masks the secrets that are configured, those of somebody among them."""
+
+
+class KeptArguments:
+    """Keeps them while `wanted` says so, of `keep` calls; when it says so no more they are gone."""
+
+    def __init__(self, keep: int) -> None:
+        self.wanted: Callable[[], bool] = lambda: False
+        self.hide_for: HideFor | None = None
+        """Without it nothing is kept."""
+        self._keep = keep
+        self._texts: dict[int, str] = {}
+
+    def keep(self, turn: int, record: CallRecord, given: CallArguments) -> None:
+        """Keep the arguments of the first, second, ... call, short and masked."""
+        if self.hide_for is not None:
+            self._texts[turn] = show_arguments(given.arguments, self.hide_for(record.principal), given.schema)
+            while len(self._texts) > self._keep:
+                del self._texts[next(iter(self._texts))]
+
+    def of(self, turn: int) -> str | None:
+        """Return the arguments of the first, second, ... call as JSON; None if they are not kept."""
+        self.drop_unwanted()
+        return self._texts.get(turn)
+
+    def drop_unwanted(self) -> None:
+        """Keep none any more, where they are not wanted now."""
+        if self._texts and not self.wanted():
+            self._texts.clear()
+
 
 QUIET_S: Final = 5.0
 """Where nothing is called it looks so often whether anything that is kept is to be forgotten."""
@@ -35,7 +132,7 @@ class Usage:
         store: Store,
         clock: Callable[[], float],
         keep: int,
-        noted: Noted = note_nothing,
+        noted: Noted = _note_nothing,
     ) -> None:
         """`keep` is for the history, `noted` for the ledger, the `clock` for both."""
         self.history = history = History(store, clock, keep)

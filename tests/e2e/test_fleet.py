@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from benchmarks.machine import free_port
-from supervisor.fleet.links.frame_stream import DEAD_S
+from supervisor.fleet.links.frames import DEAD_S
 from tests.e2e.daemons import PATIENCE_S, Daemon, Json, end, running, start, write_config
 from tests.fleet.namespaces import Namespaces, namespaces, why_not
 from tests.fleet.valkey import ValkeyServer, settle, valkey

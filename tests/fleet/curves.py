@@ -12,7 +12,7 @@ import statistics
 import time
 
 from supervisor.fleet.lease import LeaseTimes
-from supervisor.fleet.placement import rank
+from supervisor.fleet.membership import rank
 from supervisor.fleet.records import Node
 from tests.fleet.simulation import CALM_S, Scale
 from tests.fleet.virtual_time import simulate

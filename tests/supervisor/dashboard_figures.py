@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from supervisor.front.ui.plots import HEIGHT, height_of
 from supervisor.front.ui.words import clock, moment, number, share, size
+from supervisor.usage.periods import WINDOWS, begin_of
 from supervisor.usage.records import FAILED, NOT_SENT, UNKNOWN
-from supervisor.usage.summaries import WINDOWS, begin_of
 from tests.fakes.page_figures import Element, bars_of
 
 Row = dict[str, Any]
@@ -22,7 +22,7 @@ Expected = str | Callable[[str], bool] | list[str]
 Table = dict[str, Expected]
 
 PRECISION: Final = 0.1
-"""Of a percentile: see `supervisor/usage/histogram.py`."""
+"""Of a percentile: see `supervisor/usage/periods.py`."""
 SPAN: Final = re.compile(r"\d+ (s|min)")
 LABELS: Final = {
     *("95 % within", "95 in 100 within, last hour", "95 %", "99 %", "Waited, 95 %"),

@@ -18,8 +18,8 @@ from supervisor.front.ui.words import clock, number, setting, share
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.version import VERSION
 from supervisor.tokens.counting import META_TOKENS, count_tool, load_tokenizer
+from supervisor.usage.periods import NAMES, WINDOWS, begin_of
 from supervisor.usage.records import FAILED, OUTCOMES, UNHEARD
-from supervisor.usage.summaries import NAMES, WINDOWS, begin_of
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.page_figures import Element, figures_of, read

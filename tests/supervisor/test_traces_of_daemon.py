@@ -21,8 +21,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 from actors.errors import ConfigError
 from supervisor.config import Settings
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.tracing import late, sdk
-from supervisor.tracing.port import TracedRequest
+from supervisor.tracing import sdk
+from supervisor.tracing import tracer as tracing
+from supervisor.tracing.context import TracedRequest
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.otlp_collector import OtlpCollector, collecting
@@ -311,7 +312,7 @@ async def test_a_collector_that_takes_nothing_harms_no_call(
 ) -> None:
     scene = Scene()
     scene.exporter = unwilling = Unwilling(how)
-    monkeypatch.setattr(late, "CLOSE_S", 0.1)
+    monkeypatch.setattr(tracing, "_CLOSE_S", 0.1)
     try:
         async with scene.run(monkeypatch, tmp_path, data, trace_queue=8):
             for _ in range(30):
@@ -332,9 +333,9 @@ def test_without_the_extra_the_configuration_says_what_to_install(monkeypatch: p
     for name in [name for name in sys.modules if name.startswith(("opentelemetry", "supervisor.tracing.s"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    assert late.open_tracer(Settings()) is None
+    assert tracing.open_tracer(Settings()) is None
     with pytest.raises(ConfigError, match="not installed") as caught:
-        late.open_tracer(Settings(tracing=True))
+        tracing.open_tracer(Settings(tracing=True))
     assert "mcpvisor[otel]" in str(caught.value)
 
 

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-NONCE_BYTES: Final = 32
+_NONCE_BYTES: Final = 32
 _CENTURY: Final = timedelta(days=36_500)
 """A certificate lasts as long as its process: nobody looks at the dates."""
 _LABEL: Final = b"mcpvisor fleet link 1"
@@ -63,8 +63,8 @@ class FleetKeys:
     """The keys of a fleet, the newest first; each has 32 bytes at least."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
-        if not keys or any(len(key) < NONCE_BYTES for key in keys):
-            raise ValueError(f"a fleet needs a key, and each has at least {NONCE_BYTES} bytes")
+        if not keys or any(len(key) < _NONCE_BYTES for key in keys):
+            raise ValueError(f"a fleet needs a key, and each has at least {_NONCE_BYTES} bytes")
         self._keys = {hashlib.sha256(_LABEL + key).hexdigest()[:16]: key for key in keys}
 
     @property
@@ -90,12 +90,12 @@ class FleetKeys:
 
 
 def greet(keys: FleetKeys, incarnation: str) -> LinkHello:
-    return LinkHello(incarnation, secrets.token_bytes(NONCE_BYTES), keys.names)
+    return LinkHello(incarnation, secrets.token_bytes(_NONCE_BYTES), keys.names)
 
 
 def challenge(keys: FleetKeys, hello: LinkHello, incarnation: str, fingerprint: str) -> LinkChallenge:
     """Return the answer of the node that is connected to. Raises `LinkRefused`."""
-    name, nonce = keys.choose(hello.keys), secrets.token_bytes(NONCE_BYTES)
+    name, nonce = keys.choose(hello.keys), secrets.token_bytes(_NONCE_BYTES)
     proof = keys.prove(name, b"server", hello, (incarnation, nonce), fingerprint)
     return LinkChallenge(incarnation, nonce, name, proof)
 

@@ -1,4 +1,6 @@
-"""The side of a link that is asked: calls of other nodes for launches that are owned here."""
+"""The side of a link that is asked: calls of other nodes for launches that are owned here, and their clients as seen
+here.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,12 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
+from actors.errors import CallTooLarge, CannotAsk, SupervisorError, TooManyCalls
 from actors.kit import Reply
 from actors.messages import (
     CallServer,
+    Note,
+    Question,
     Refreshed,
     RefreshServer,
     RestartServer,
@@ -20,41 +24,115 @@ from actors.messages import (
     SleepServer,
     WakeServer,
 )
+from actors.principal import ClientKey
+from actors.protocol.asking.questions import Visitor
 from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from supervisor.fleet.errors import Elsewhere, NodeAway
-from supervisor.fleet.links import failures
-from supervisor.fleet.links.distant_caller import DistantCaller
-from supervisor.fleet.links.encoding import BadFrame, read_asking
-from supervisor.fleet.links.frame_stream import FrameStream
+from supervisor.fleet.links import frames
 from supervisor.fleet.links.frames import (
     MAX_TEXT_BYTES,
     PART_BYTES,
     Abandoned,
     AnyFrame,
+    BadFrame,
     BodyPart,
     CallSent,
     ClientProgressed,
     Failed,
     ForLaunch,
+    FrameStream,
     LinkClosing,
     MovedOn,
+    NoteSent,
     OrderDone,
     OrderSent,
     PartTaken,
+    QuestionSent,
     QuestionSettled,
+    QuestionTakenBack,
     RequestLeft,
     RequestSent,
     ResultSent,
     SignOfLife,
+    VisitEnded,
+    read_asking,
 )
 from supervisor.fleet.links.requests import DistantRequest
 from supervisor.fleet.links.watches import LinkWatches, Watchers
 from supervisor.fleet.ownership import Ownership
 
-MAX_OPEN: Final = 8192
+
+class DistantCaller:
+    """Implements `actors.messages.Caller`: the client of a call that another node has sent."""
+
+    def __init__(self, stream: FrameStream, call: CallSent) -> None:
+        self._stream = stream
+        self._call = call
+        self._questions: dict[int, tuple[Question, Reply[msgspec.Raw]]] = {}
+        self._asked = 0
+
+    @property
+    def identity(self) -> ClientKey:
+        return self._call.client or (self._call.principal, None)
+
+    def note(self, note: Note) -> bool:
+        if self._stream.gone or self._stream.crowded:
+            return False
+        self._stream.send(NoteSent(self._call.id, note.method, note.params))
+        return True
+
+    def ask(self, question: Question) -> Reply[msgspec.Raw]:
+        reply: Reply[msgspec.Raw] = Reply()
+        if self._stream.gone:
+            reply.fail(CannotAsk("the client that made this call cannot be reached any more"))
+            return reply
+        self._asked += 1
+        number = self._asked
+        self._questions[number] = question, reply
+        reply.on_abandon(partial(self._take_back, number))
+        params, progress = bytes(question.params), question.progress is not None
+        self._stream.send(QuestionSent(self._call.id, number, question.method, params, progress))
+        return reply
+
+    def visitor(self, question: Question | None = None) -> Visitor | None:
+        return self._end_visit if self._call.visits else None
+
+    def take(self, frame: QuestionSettled | ClientProgressed) -> None:
+        """Hear of a question that was asked."""
+        if (asked := self._questions.get(frame.question)) is None:
+            return
+        question, reply = asked
+        if isinstance(frame, ClientProgressed):
+            if question.progress is not None:
+                question.progress(frame.params)
+            return
+        del self._questions[frame.question]
+        if frame.error is None:
+            reply.answer(msgspec.Raw(frame.result))
+        else:
+            reply.fail(frames.decode_failure(frame.error))
+
+    def close(self) -> None:
+        """Nobody is asked any more."""
+        questions, self._questions = self._questions, {}
+        for _, reply in questions.values():
+            reply.fail(CannotAsk("the call that this was about is over"))
+
+    def _take_back(self, number: int) -> None:
+        if self._questions.pop(number, None) is not None:
+            self._stream.send(QuestionTakenBack(self._call.id, number))
+
+    def _end_visit(self, visit: str) -> bool:
+        if self._stream.gone or self._stream.crowded:
+            return False
+        self._stream.send(VisitEnded(self._call.id, visit))
+        return True
+
+
+_MAX_OPEN: Final = 8192
 """Calls of one other node at a time."""
-NOTHING: Final = msgspec.Raw(b"{}")
-_FULL: Final = f"{MAX_OPEN} calls of one node are under way at another one"
+_NOTHING: Final = msgspec.Raw(b"{}")
+_FULL: Final = f"{_MAX_OPEN} calls of one node are under way at another one"
 Deliver = Callable[[str, ForLaunch, Reply[Any]], None]
 """Hands a message to a launch that is owned here."""
 AnswerRequest = Callable[[DistantRequest], Awaitable[None]]
@@ -140,7 +218,7 @@ class IncomingLink:
     def _begin_request(self, sent: RequestSent) -> None:
         before = self._parts_of(sent.id)
         request = DistantRequest(self._stream, sent, before + sent.body)
-        if len(self._open) + len(self._requests) >= MAX_OPEN:
+        if len(self._open) + len(self._requests) >= _MAX_OPEN:
             request.refuse(TooManyCalls(_FULL))
             return
         self._requests[sent.id] = request
@@ -169,7 +247,7 @@ class IncomingLink:
         begun = self._open[sent.id] = _Open(reply)
         before = self._parts_of(sent.id)
         reply.on_abandon(partial(self._end, sent.id))
-        if len(self._open) > MAX_OPEN:
+        if len(self._open) > _MAX_OPEN:
             self._fail(sent.id, TooManyCalls(_FULL))
         elif fence := self._ownership.fence(sent.launch):
             self._hand_over(sent, begun, fence, before)
@@ -207,7 +285,7 @@ class IncomingLink:
                 self._fail(call.id, error)
                 return False
         if call.method == UNSUBSCRIBE and not self.watches.remove(call.launch, call.name):
-            self._answer_result(call.id, self._ownership.fence(call.launch), Result(NOTHING, "legacy"))
+            self._answer_result(call.id, self._ownership.fence(call.launch), Result(_NOTHING, "legacy"))
             return False
         return True
 
@@ -230,7 +308,7 @@ class IncomingLink:
             self._answer(sent.id, OrderDone(sent.id, fence, refreshed))
 
     def _fail(self, id_: int, error: Exception) -> None:
-        self._answer(id_, Failed(id_, failures.send(error)))
+        self._answer(id_, Failed(id_, frames.encode_failure(error)))
 
     def _answer_result(self, id_: int, fence: int, result: Result) -> None:
         body = bytes(result.body)

@@ -13,9 +13,7 @@ import trio
 from actors.kit import Reply
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import identity
-from supervisor.fleet.links.encoding import HEAD_BYTES
-from supervisor.fleet.links.frame_stream import FrameStream
-from supervisor.fleet.links.frames import ForLaunch
+from supervisor.fleet.links.frames import HEAD_BYTES, ForLaunch, FrameStream
 from supervisor.fleet.links.identity import FleetKeys, LinkChallenge, LinkHello, LinkProof, LinkRefused, NodeCertificate
 from supervisor.fleet.links.incoming import AnswerRequest, Deliver, IncomingLink
 from supervisor.fleet.links.outgoing import OutgoingLink
@@ -27,13 +25,13 @@ from supervisor.fleet.records import Node, Place
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-CONNECT_S: Final = 3.0
+_CONNECT_S: Final = 3.0
 """For a connection and both proofs."""
-MAX_GREETING_BYTES: Final = 4096
-MAX_STRANGERS: Final = 64
+_MAX_GREETING_BYTES: Final = 4096
+_MAX_STRANGERS: Final = 64
 """Connections at a time that have not proved anything; more are closed at once."""
-QUIET_S: Final = 30.0
-FAILURES: Final = (trio.TooSlowError, OSError, ValueError, trio.BrokenResourceError, LinkRefused)
+_QUIET_S: Final = 30.0
+_FAILURES: Final = (trio.TooSlowError, OSError, ValueError, trio.BrokenResourceError, LinkRefused)
 """How a connection does not come about."""
 
 
@@ -64,7 +62,7 @@ class Links:
         self._accepted_gone = trio.Event()
         self._opening: dict[str, _Opening] = {}
         self._context = identity.client_context()
-        self._strangers = trio.Semaphore(MAX_STRANGERS)
+        self._strangers = trio.Semaphore(_MAX_STRANGERS)
         self._quiet_until = 0.0
         self._nursery: trio.Nursery
 
@@ -150,7 +148,7 @@ class Links:
         stream: trio.SSLStream[trio.SocketStream] | None = None
         connected = False
         try:
-            with trio.fail_after(CONNECT_S):
+            with trio.fail_after(_CONNECT_S):
                 stream = trio.SSLStream(await trio.open_tcp_stream(host.strip("[]"), int(port)), self._context)
                 await stream.do_handshake()
                 if identity.fingerprint_of(stream.getpeercert(binary_form=True)) != node.certificate:
@@ -161,8 +159,10 @@ class Links:
                 await _say(stream, identity.respond(self._keys, hello, made, node.incarnation, node.certificate))
                 connected = True
                 return stream
-        except FAILURES as error:
-            log.debug("the node %s at %s: %s", node.name, node.address, str(error) or f"nothing within {CONNECT_S:g} s")
+        except _FAILURES as error:
+            log.debug(
+                "the node %s at %s: %s", node.name, node.address, str(error) or f"nothing within {_CONNECT_S:g} s"
+            )
             why = f": {error}" if isinstance(error, LinkRefused) else ""
             raise NodeAway(f"the node {node.name} cannot be reached{why}", retry_after_s=1.0) from None
         finally:
@@ -189,10 +189,10 @@ class Links:
             await trio.aclose_forcefully(stream)
             return
         try:
-            with trio.fail_after(CONNECT_S):
+            with trio.fail_after(_CONNECT_S):
                 await stream.do_handshake()
                 await self._admit(stream)
-        except FAILURES as error:
+        except _FAILURES as error:
             self._tell_refused(str(error) or "it was too slow")
             await trio.aclose_forcefully(stream)
             return
@@ -212,7 +212,7 @@ class Links:
     def _tell_refused(self, why: str) -> None:
         """Log that somebody was refused, now and then: whoever reaches the address could fill the log with it."""
         if trio.current_time() >= self._quiet_until:
-            self._quiet_until = trio.current_time() + QUIET_S
+            self._quiet_until = trio.current_time() + _QUIET_S
             log.warning("a connection to the fleet's address was refused: %s", why)
 
     async def _answer(self, request: DistantRequest) -> None:
@@ -240,7 +240,7 @@ async def _hear(stream: trio.abc.Stream, kind: type[T]) -> T:
     """Return one greeting, and read not a byte more. Raises `ValueError` for anything else."""
     read = partial(_read_exactly, stream)
     size = int.from_bytes(await read(HEAD_BYTES), "big")
-    if size > MAX_GREETING_BYTES:
+    if size > _MAX_GREETING_BYTES:
         raise ValueError("it does not speak as a node does")
     try:
         return msgspec.msgpack.decode(await read(size), type=kind)

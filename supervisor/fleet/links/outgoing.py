@@ -24,9 +24,7 @@ from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire import json
 from actors.server.calls.errors import unheard_error
 from supervisor.fleet.errors import Elsewhere, NodeAway
-from supervisor.fleet.links import failures
-from supervisor.fleet.links.encoding import BadFrame, read_answering
-from supervisor.fleet.links.frame_stream import FrameStream
+from supervisor.fleet.links import frames
 from supervisor.fleet.links.frames import (
     MAX_TEXT_BYTES,
     PART_BYTES,
@@ -35,11 +33,13 @@ from supervisor.fleet.links.frames import (
     AnswerEnded,
     AnswerPart,
     AnyFrame,
+    BadFrame,
     BodyPart,
     CallSent,
     ClientProgressed,
     Failed,
     ForLaunch,
+    FrameStream,
     LaunchMoved,
     LinkClosing,
     MovedOn,
@@ -55,12 +55,13 @@ from supervisor.fleet.links.frames import (
     ResultSent,
     SignOfLife,
     VisitEnded,
+    read_answering,
 )
 from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.links.watches import Watchers
 from supervisor.fleet.records import Place
 
-MAX_VISITS: Final = 1024
+_MAX_VISITS: Final = 1024
 """Clients that may hear of the end of a visit after their call; the oldest is forgotten."""
 
 
@@ -196,7 +197,7 @@ class OutgoingLink:
     def _settle(self, each: _Sent, frame: ResultSent | OrderDone | Failed | MovedOn) -> None:
         match frame:
             case Failed(error=error):
-                each.reply.fail(failures.receive(error))
+                each.reply.fail(frames.decode_failure(error))
             case MovedOn(place=place):
                 each.reply.fail(Elsewhere(place))
             case ResultSent(fence=fence) | OrderDone(fence=fence) if fence < each.place.fence:
@@ -228,7 +229,7 @@ class OutgoingLink:
         if each.questions.pop(frame.question, None) is None or self.stream.gone:
             return
         if asked.failure is not None:
-            self.stream.send(QuestionSettled(frame.id, frame.question, error=failures.send(asked.failure)))
+            self.stream.send(QuestionSettled(frame.id, frame.question, error=frames.encode_failure(asked.failure)))
         else:
             self.stream.send(QuestionSettled(frame.id, frame.question, bytes(asked.value or json.NO_RAW)))
 
@@ -237,7 +238,7 @@ class OutgoingLink:
         message = each.message
         if isinstance(message, CallServer) and message.exchange is not None and message.exchange.visitor() is not None:
             self._visits[id_] = message
-            if len(self._visits) > MAX_VISITS:
+            if len(self._visits) > _MAX_VISITS:
                 del self._visits[next(iter(self._visits))]
 
     def _end_visit(self, frame: VisitEnded) -> None:

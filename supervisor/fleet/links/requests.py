@@ -13,25 +13,25 @@ import trio
 
 from actors.errors import SupervisorError
 from supervisor.fleet.errors import NodeAway
-from supervisor.fleet.links import failures
-from supervisor.fleet.links.encoding import BadFrame
-from supervisor.fleet.links.frame_stream import FrameStream
+from supervisor.fleet.links import frames
 from supervisor.fleet.links.frames import (
     PART_BYTES,
     Abandoned,
     AnswerBegun,
     AnswerEnded,
     AnswerPart,
+    BadFrame,
     Failed,
+    FrameStream,
     HeaderLines,
     PartTaken,
     RequestLeft,
     RequestSent,
 )
 
-WINDOW_BYTES: Final = 2 * PART_BYTES
+_WINDOW_BYTES: Final = 2 * PART_BYTES
 """Of one answer that may be on their way, or wait to be taken."""
-STALL_S: Final = 30.0
+_STALL_S: Final = 30.0
 """For so long a whole window may wait to be taken; then the client is gone."""
 
 
@@ -91,13 +91,13 @@ class SentRequest:
                 self._head = frame
             case AnswerPart(part=part):
                 self._waiting += len(part)
-                if self._waiting > WINDOW_BYTES + PART_BYTES:
+                if self._waiting > _WINDOW_BYTES + PART_BYTES:
                     raise BadFrame("an answer that comes faster than it is taken")
                 self._parts.append(part)
             case AnswerEnded():
                 self.over = True
             case Failed(error=error):
-                self.fail(failures.receive(error))
+                self.fail(frames.decode_failure(error))
         self._bell.unpark_all()
 
     def fail(self, error: Exception) -> None:
@@ -132,8 +132,8 @@ class DistantRequest:
         """Send a part of the answer, as soon as there is room for it. To a client that has left nothing is sent."""
         await trio.lowlevel.checkpoint()
         for start in range(0, len(part), PART_BYTES):
-            with trio.move_on_after(STALL_S) as waiting:
-                while self._on_way >= WINDOW_BYTES and not self._left:
+            with trio.move_on_after(_STALL_S) as waiting:
+                while self._on_way >= _WINDOW_BYTES and not self._left:
                     await self._bell.park()
                 while self._stream.crowded and not (self._left or self._stream.gone):  # by all answers together
                     await self._stream.wait_room()
@@ -172,7 +172,7 @@ class DistantRequest:
 
     def refuse(self, error: SupervisorError) -> None:
         """It is not answered here."""
-        self._send(Failed(self._id, failures.send(error)))
+        self._send(Failed(self._id, frames.encode_failure(error)))
         self._over = True
 
     async def serve(self, answer: Callable[[DistantRequest], Awaitable[None]]) -> None:

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import trio
 
-from supervisor.fleet.links.frame_stream import FrameStream
-from supervisor.fleet.links.frames import LaunchMoved, ResourceChanged
+from supervisor.fleet.links.frames import FrameStream, LaunchMoved, ResourceChanged
 
 
 class Watchers(Protocol):

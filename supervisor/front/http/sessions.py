@@ -39,7 +39,7 @@ from actors.codes import INVALID_REQUEST
 from actors.errors import SupervisorError
 from actors.principal import Principal
 from supervisor.config import Settings
-from supervisor.fleet.links.peers import Peers
+from supervisor.fleet.status import Peers
 from supervisor.front.listen import NOTHING_TOLD
 from supervisor.front.messages import MAX_NAME_BYTES, Key, fit_text, json_bytes
 from supervisor.service.asking.exchange import QuestionTable, SessionState

@@ -19,8 +19,8 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Pauses
 from supervisor.events.event import one_line
-from supervisor.fleet.links.peers import Peers
 from supervisor.fleet.records import Node
+from supervisor.fleet.status import Peers
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.elsewhere import head_of
 from supervisor.front.pages.event_frames import EventFrame, SendFrames, read_lines

@@ -32,9 +32,8 @@ from supervisor.front.pages.status import ROWS_AT_ONCE, word_of
 from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 from supervisor.metrics import families
-from supervisor.metrics.collector import ENCODERS, Encoder, FamilyValues, FigureCollector, content_type_for
+from supervisor.metrics.collector import ENCODERS, Encoder, FamilyValues, FigureCollector, Labels, content_type_for
 from supervisor.metrics.families import FAMILIES, Family
-from supervisor.metrics.tables import Labels
 from supervisor.tokens.counting import META_TOKENS
 
 STATES: Final = (*(state.value for state in State), DISABLED)

@@ -29,7 +29,7 @@ from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.room import Room
 from supervisor import operations
 from supervisor.config import ServerConfig
-from supervisor.fleet.links.peers import Peers
+from supervisor.fleet.status import Peers
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.metadata import findings
 from supervisor.front.pages.performing import performs

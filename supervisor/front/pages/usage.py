@@ -19,8 +19,8 @@ from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 from supervisor.identity.people import user_of
+from supervisor.usage.periods import WINDOWS, By, CallSelection, begin_of, figures, rows, timeline, total
 from supervisor.usage.records import FAILED, NOT_SENT, CallOutcome, CallRecord
-from supervisor.usage.summaries import WINDOWS, By, CallSelection, begin_of, figures, rows, timeline, total
 
 MAX_ROWS: Final = 1000
 MAX_CALLS: Final = 500

@@ -47,7 +47,7 @@ from supervisor.service.port import Service
 from supervisor.store import ReplacedDefinition
 from supervisor.store.approvals import Approvals
 from supervisor.store.audit_trail import AuditTrail
-from supervisor.tracing.port import Tracer
+from supervisor.tracing.context import Tracer
 from supervisor.usage.history import History
 from supervisor.values.table import ValueTable
 

@@ -36,8 +36,8 @@ from supervisor.host.workbench import beside
 from supervisor.identity.requester import EXECUTE
 from supervisor.operations import Operation
 from supervisor.servers.deployment import Deployment
+from supervisor.usage.periods import WINDOWS
 from supervisor.usage.records import OUTCOMES
-from supervisor.usage.summaries import WINDOWS
 from supervisor.values.holders import MAX_USERS, ValueHolders, known_users, value_holders
 
 _OFFERED: Final = {

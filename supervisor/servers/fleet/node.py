@@ -34,13 +34,11 @@ from supervisor.fleet.links.frames import ForLaunch
 from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.incoming import AnswerRequest
 from supervisor.fleet.links.links import Links
-from supervisor.fleet.links.peers import Peers
 from supervisor.fleet.links.requests import SentRequest
-from supervisor.fleet.membership import Membership
+from supervisor.fleet.membership import Membership, weight_of
 from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.placement import weight_of
 from supervisor.fleet.records import Entry, Node, OfferPublished, RecordPut
-from supervisor.fleet.status import FleetStatus, NodeStatus
+from supervisor.fleet.status import FleetStatus, NodeStatus, Peers
 from supervisor.host.version import VERSION
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment

@@ -47,7 +47,7 @@ from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.elicitations import CallElicitations
 from supervisor.service.client import Client, Updates
-from supervisor.tracing.port import RequestTrace
+from supervisor.tracing.context import RequestTrace
 
 MAX_OPEN: Final = 32
 

@@ -62,7 +62,7 @@ from supervisor.service.request import NO_META
 from supervisor.service.resources import Reading
 from supervisor.service.results.keeper import BudgetShare
 from supervisor.store import ToolUsage
-from supervisor.tracing.port import RequestTrace
+from supervisor.tracing.context import RequestTrace
 from supervisor.usage.merits import preference
 from supervisor.usage.records import UNKNOWN, CallArguments
 

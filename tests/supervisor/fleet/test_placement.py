@@ -5,8 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.fleet.members import Members
-from supervisor.fleet.placement import rank, weight_of
+from supervisor.fleet.membership import Members, rank, weight_of
 from supervisor.fleet.records import Node, NodeGone, NodeSeen
 
 NAMES = st.lists(st.text("abcdefgh-0123456789", min_size=1, max_size=12), min_size=1, max_size=20, unique=True)

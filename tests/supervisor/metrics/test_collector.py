@@ -15,9 +15,16 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Exemplar, Sample
 
-from supervisor.metrics.collector import ENCODERS, FamilyValues, FigureCollector, content_type_for, metric_of
+from supervisor.metrics.collector import (
+    ENCODERS,
+    Durations,
+    FamilyValues,
+    FigureCollector,
+    Labels,
+    content_type_for,
+    metric_of,
+)
 from supervisor.metrics.families import PROCESS, Family
-from supervisor.metrics.tables import Durations, Labels
 
 COUNTER = Family("mcpvisor_things_total", "counter", ("name", "kind"), 'Counts "things",\nby \\ kind.')
 GAUGE = Family("mcpvisor_size_bytes", "gauge", ("name",), "A size.")

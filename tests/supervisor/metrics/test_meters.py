@@ -8,12 +8,11 @@ import pytest
 
 from actors.registry.happening import Happening
 from supervisor.metrics import families
-from supervisor.metrics.families import OTHER, Family
-from supervisor.metrics.following import count
-from supervisor.metrics.meters import MAX_SERVERS, MAX_TOOLS, Meters
-from supervisor.metrics.tables import MAX_SETS, Counts, Durations, Labels, Measured
-from supervisor.metrics.words import (
+from supervisor.metrics.collector import MAX_SETS, Counts, Durations, Labels, Measured
+from supervisor.metrics.families import (
+    OTHER,
     UNNAMED,
+    Family,
     code_label,
     error_label,
     method_label,
@@ -21,6 +20,7 @@ from supervisor.metrics.words import (
     tool_label,
     version_label,
 )
+from supervisor.metrics.meters import MAX_SERVERS, MAX_TOOLS, Meters, count
 from supervisor.usage.records import OUTCOMES, CallOutcome, CallRecord
 
 

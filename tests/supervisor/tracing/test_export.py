@@ -13,8 +13,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, set_span_in_context
 
-from supervisor.tracing.export import BoundedSpans, CountingExporter
-from supervisor.tracing.sdk import PerSecond, make_sampler
+from supervisor.tracing.sdk import BoundedSpans, CountingExporter, PerSecond, make_sampler
 
 
 class Collector(SpanExporter):

@@ -23,8 +23,8 @@ from supervisor.usage.arguments import (
     secret_names,
     show_arguments,
 )
-from supervisor.usage.kept_arguments import KeptArguments
 from supervisor.usage.records import CallArguments, CallRecord
+from supervisor.usage.totals import KeptArguments
 
 CANARY = 'canary-3f9 with "quotes"\nand canary-4f9'
 MASK = Mask({"API_KEY": CANARY})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.usage.histogram import LEAST_MS, MOST_MS, Histogram, limit_of
+from supervisor.usage.periods import LEAST_MS, MOST_MS, Histogram, limit_of
 
 TIMES = st.floats(0, MOST_MS, allow_nan=False)
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from actors.principal import LOCAL, Principal
 from supervisor.store import open_store
 from supervisor.usage.history import FLUSH_S, SET_BACK_S, CallStore, History
-from supervisor.usage.periods import KEPT_S, LENGTH_S, MAX_KEYS, OTHERS, Level, Period, decode, start_of
+from supervisor.usage.periods import KEPT_S, LENGTH_S, MAX_KEYS, OTHERS, Level, Period, decode, start_of, total
 from supervisor.usage.records import OUTCOMES, CallRecord
-from supervisor.usage.summaries import total
 from tests.fakes.call_memory import CallMemory
 
 NOON = 1_800_014_400.0

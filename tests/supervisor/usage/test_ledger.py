@@ -9,8 +9,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.usage.ledger import MOST, SETTLE_S, Ledger
 from supervisor.usage.records import OUTCOMES, CallOutcome, CallRecord
+from supervisor.usage.totals import MOST, SETTLE_S, Ledger
 
 
 class Taker:

@@ -9,9 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.principal import Principal
-from supervisor.usage.periods import LENGTH_S, Period, start_of
+from supervisor.usage.periods import (
+    LENGTH_S,
+    NAMES,
+    WINDOWS,
+    By,
+    CallSelection,
+    Period,
+    begin_of,
+    rows,
+    start_of,
+    timeline,
+    total,
+)
 from supervisor.usage.records import OUTCOMES, CallRecord
-from supervisor.usage.summaries import NAMES, WINDOWS, By, CallSelection, begin_of, rows, timeline, total
 
 NOW = 1_800_000_123.0
 CALLS = st.lists(

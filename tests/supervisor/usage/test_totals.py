@@ -16,9 +16,8 @@ from actors.catalogue.criteria import Criteria, select
 from actors.principal import LOCAL, Principal
 from supervisor.store import Store, ToolUsage, open_store
 from supervisor.usage.history import FLUSH_S
-from supervisor.usage.ledger import SETTLE_S
 from supervisor.usage.records import CallOutcome, CallRecord
-from supervisor.usage.totals import QUIET_S, Usage
+from supervisor.usage.totals import QUIET_S, SETTLE_S, Usage
 from tests.fakes.call_memory import CallMemory
 from tests.fakes.tool_catalogue import CATALOGUE
 

@@ -7,8 +7,16 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from supervisor.fleet.links.encoding import HEAD_BYTES, BadFrame, read_answering, read_asking, write
-from supervisor.fleet.links.frames import OrderDone, PartTaken, UnknownFrame
+from supervisor.fleet.links.frames import (
+    HEAD_BYTES,
+    BadFrame,
+    OrderDone,
+    PartTaken,
+    UnknownFrame,
+    read_answering,
+    read_asking,
+    write,
+)
 
 encode = msgspec.msgpack.encode
 Read = Callable[[bytes], object]

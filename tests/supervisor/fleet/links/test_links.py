@@ -42,12 +42,10 @@ from actors.protocol.exchanges import Interest
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.lease import LeaseTimes
-from supervisor.fleet.links import failures, identity, incoming, outgoing
-from supervisor.fleet.links.distant_caller import DistantCaller
-from supervisor.fleet.links.encoding import read_answering
-from supervisor.fleet.links.frame_stream import DEAD_S, FrameStream
-from supervisor.fleet.links.frames import CallSent, ForLaunch, NoteSent, SignOfLife
+from supervisor.fleet.links import frames, identity, incoming, outgoing
+from supervisor.fleet.links.frames import DEAD_S, CallSent, ForLaunch, FrameStream, NoteSent, SignOfLife, read_answering
 from supervisor.fleet.links.identity import FleetKeys
+from supervisor.fleet.links.incoming import DistantCaller
 from supervisor.fleet.links.links import Links
 from supervisor.fleet.links.outgoing import OutgoingLink
 from supervisor.fleet.membership import Membership
@@ -483,7 +481,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_failure_is_the_same_at_both_nodes(error: SupervisorError) -> None:
-    copy = failures.receive(failures.send(error))
+    copy = frames.decode_failure(frames.encode_failure(error))
     assert isinstance(copy, type(error))
     assert (str(copy), vars(copy), copy.data(), copy.repeatable) == (
         str(error),
@@ -495,18 +493,18 @@ def test_a_failure_is_the_same_at_both_nodes(error: SupervisorError) -> None:
 
 def test_an_error_of_a_server_and_a_failure_of_another_version_are_passed_on() -> None:
     error = RemoteError(ErrorObject(-32002, "no such thing", msgspec.Raw(b'{"uri":"a"}')), "l", 0.5)
-    copy = failures.receive(failures.send(error))
+    copy = frames.decode_failure(frames.encode_failure(error))
     assert isinstance(copy, RemoteError)
     assert (copy.error, copy.server, copy.waited_s) == (error.error, "l", 0.5)
-    newer = failures.receive(replace(failures.send(TooManyCalls("busy")), name="FailureOfTomorrow"))
+    newer = frames.decode_failure(replace(frames.encode_failure(TooManyCalls("busy")), name="FailureOfTomorrow"))
     assert isinstance(newer, SupervisorError)
     assert (newer.code, newer.kind, newer.repeatable, newer.message) == (-31429, "overloaded", True, "busy")
 
 
 def test_of_a_bug_nothing_travels_but_that_it_was_one() -> None:
-    sent = failures.send(KeyError("secret"))
+    sent = frames.encode_failure(KeyError("secret"))
     assert "secret" not in repr(sent)
-    assert isinstance(failures.receive(sent), SupervisorError)
+    assert isinstance(frames.decode_failure(sent), SupervisorError)
 
 
 async def test_a_node_that_does_not_own_it_says_who_does() -> None:

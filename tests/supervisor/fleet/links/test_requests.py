@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from supervisor.fleet.errors import Elsewhere, NodeAway
-from supervisor.fleet.links import frame_stream, requests
+from supervisor.fleet.links import frames, requests
 from supervisor.fleet.links.frames import PART_BYTES
 from supervisor.fleet.links.requests import DistantRequest, SentRequest
 from tests.supervisor.fleet.links.test_links import linked
@@ -39,7 +39,7 @@ async def test_a_request_and_its_answer_pass_byte_for_byte(size: int) -> None:
 
 
 async def test_an_answer_goes_on_as_fast_as_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "WINDOW_BYTES", 1000)
+    monkeypatch.setattr(requests, "_WINDOW_BYTES", 1000)
     given: list[int] = []
 
     async def answer(request: DistantRequest) -> None:
@@ -61,8 +61,8 @@ async def test_an_answer_goes_on_as_fast_as_it_is_taken(monkeypatch: pytest.Monk
 
 
 async def test_who_takes_nothing_is_gone_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "WINDOW_BYTES", 1000)
-    monkeypatch.setattr(requests, "STALL_S", 0.05)
+    monkeypatch.setattr(requests, "_WINDOW_BYTES", 1000)
+    monkeypatch.setattr(requests, "_STALL_S", 0.05)
     left = trio.Event()
 
     async def answer(request: DistantRequest) -> None:
@@ -154,7 +154,7 @@ async def test_a_node_without_a_front_refuses_and_one_that_ends_is_asked_no_more
 
 async def test_many_answers_together_wait_for_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, what waits to be sent is bounded."""
-    monkeypatch.setattr(frame_stream, "CROWDED_BYTES", 10_000)
+    monkeypatch.setattr(frames, "_CROWDED_BYTES", 10_000)
     most = 0
 
     async def answer(request: DistantRequest) -> None:
@@ -182,7 +182,7 @@ async def test_many_answers_together_wait_for_the_connection(monkeypatch: pytest
 
 
 async def test_what_waits_for_a_connection_that_breaks_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_stream, "CROWDED_BYTES", -1)
+    monkeypatch.setattr(frames, "_CROWDED_BYTES", -1)
     waits, over = trio.Event(), trio.Event()
 
     async def answer(request: DistantRequest) -> None:

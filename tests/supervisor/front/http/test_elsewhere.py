@@ -16,8 +16,7 @@ import trio
 from actors.principal import LOCAL
 from supervisor.config import Settings
 from supervisor.fleet.errors import Elsewhere, EngineAway, LeaseEnded, NodeAway
-from supervisor.fleet.links.frame_stream import FrameStream
-from supervisor.fleet.links.frames import AnswerBegun, AnswerEnded, AnswerPart
+from supervisor.fleet.links.frames import AnswerBegun, AnswerEnded, AnswerPart, FrameStream
 from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.records import Node
 from supervisor.front.http.elsewhere import RequestHead, shared_memory

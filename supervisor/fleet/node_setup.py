@@ -1,11 +1,13 @@
-"""What a node of a machine is started with, and the settings of its fleet that follow. Pure.
+"""What a node of a machine is started with, the settings of its fleet that follow, and the process that started it.
 
 It is a line of JSON on the standard input of the node, as it has a key: what is in the environment of a process, or in
-its arguments, is there for all that it starts, or for everybody.
+its arguments, is there for all that it starts, or for everybody. The end of that input is the end of whoever wrote it.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import Annotated, Final
 
 import msgspec
@@ -91,3 +93,33 @@ def decode_setup(line: bytes) -> NodeSetup:
     except (ValueError, msgspec.MsgspecError):
         hint = 'it is for "mcpvisor run" alone: leave the option --as-node out'
         raise ConfigError("what this node is started with cannot be read from its standard input", hint=hint) from None
+
+
+_READ_BYTES = 65_536
+PARENT_GONE = 75
+"""sysexits.h EX_TEMPFAIL: this was no end in order."""
+
+
+def take_setup(fd: int = 0) -> NodeSetup:
+    """Return what this node is started with; from now on it ends at once when whoever started it does.
+
+    Then nobody is there who would start it again, and whoever starts all of them anew finds none of these. Servers end
+    with it, as their shims see its end. It is waited for by a thread of its own: a loop that is stuck would not see it.
+    Raises `ConfigError` for what is no setup.
+    """
+    line = b""
+    while not line.endswith(b"\n") and len(line) <= MAX_SETUP_BYTES and (more := os.read(fd, _READ_BYTES)):
+        line += more
+    setup = decode_setup(line)
+    try:
+        os.set_inheritable(setup.lock_fd, False)
+    except OSError:
+        raise ConfigError("the lock of the data directory was not passed on to this node") from None
+    threading.Thread(target=_end_with, args=(fd,), name="lifeline", daemon=True).start()
+    return setup
+
+
+def _end_with(fd: int) -> None:
+    while os.read(fd, _READ_BYTES):
+        pass
+    os._exit(PARENT_GONE)

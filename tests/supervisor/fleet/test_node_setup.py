@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from actors.errors import ConfigError
 from supervisor.config.sections import FleetSettings
-from supervisor.fleet.machine.parent import PARENT_GONE, take_setup
-from supervisor.fleet.machine.setup import MAX_SETUP_BYTES, NodeSetup, decode_setup, encode_setup
+from supervisor.fleet.node_setup import MAX_SETUP_BYTES, PARENT_GONE, NodeSetup, decode_setup, encode_setup, take_setup
 
 KEY = "k" * 64
 SETUP = NodeSetup(
@@ -112,7 +111,7 @@ def test_a_file_that_says_something_else_by_now_is_different() -> None:
 
 TAKES = """
 import os, sys, time
-from supervisor.fleet.machine.parent import take_setup
+from supervisor.fleet.node_setup import take_setup
 setup = take_setup()
 print(setup.name, os.get_inheritable(setup.lock_fd), flush=True)
 time.sleep(600)

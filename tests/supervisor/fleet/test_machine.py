@@ -21,11 +21,8 @@ import trio
 from actors.errors import ConfigError
 from actors.life.policy import RestartPolicy
 from supervisor.config.sections import FleetSettings
-from supervisor.fleet.machine import machine as module
-from supervisor.fleet.machine import node_process
-from supervisor.fleet.machine.machine import MachineNodes
-from supervisor.fleet.machine.node_process import NodeCommand
-from supervisor.fleet.machine.own_engine import SOCKET, engine_directory
+from supervisor.fleet import machine as module
+from supervisor.fleet.machine import SOCKET, MachineNodes, NodeCommand, engine_directory
 from supervisor.host.datadir import PUBLISHED, DataDir, open_data_dir, previous_of
 from supervisor.host.program import EXIT_CRASH, ProgramFailed, run_program
 
@@ -141,7 +138,7 @@ async def test_one_that_ends_is_started_again_and_the_other_goes_on(data: DataDi
 async def test_one_whose_loop_is_stuck_is_killed_and_started_again(
     data: DataDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(node_process, "SILENT_S", 0.2)
+    monkeypatch.setattr(module, "_SILENT_S", 0.2)
     ends = {"signs": ["WATCHDOG=1", "STOPPING=1\nSTATUS=ending"]}
     async with running(made(data, n1=ends, n2={"signs": ["READY=1", "WATCHDOG=1"]})):
         await until(lambda: runs(data, 2) == 2)
@@ -162,14 +159,14 @@ async def test_one_that_does_not_come_up_ends_all_with_its_code(data: DataDir, c
 async def test_one_that_keeps_ending_is_left_for_a_while_and_the_other_goes_on(
     data: DataDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "POLICY", quick())
+    monkeypatch.setattr(module, "_POLICY", quick())
     async with running(made(data, n2={"codes": [70] * 9})):
         await until(lambda: "started again in 60.0 s, the others go on" in caplog.text)
         assert (runs(data, 1), runs(data, 2)) == (1, 6)
 
 
 async def test_where_none_is_left_all_ends(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "POLICY", quick())
+    monkeypatch.setattr(module, "_POLICY", quick())
     with ends_with(EXIT_CRASH):
         async with running(made(data, n1={"codes": [70] * 9}, n2={"codes": [1] * 9})):
             await trio.sleep_forever()

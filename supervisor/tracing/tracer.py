@@ -9,12 +9,12 @@ import trio
 from actors.errors import ConfigError
 from actors.kit import is_want
 from supervisor.config import Settings
-from supervisor.tracing.port import Tracer
+from supervisor.tracing.context import Tracer
 
-MISSING = "traces need the SDK of OpenTelemetry, which is not installed"
-INSTALL = "install the extra: pip install 'mcpvisor[otel]', or remove \"tracing\""
+_MISSING = "traces need the SDK of OpenTelemetry, which is not installed"
+_INSTALL = "install the extra: pip install 'mcpvisor[otel]', or remove \"tracing\""
 
-CLOSE_S: Final = 2.0
+_CLOSE_S: Final = 2.0
 """For what waits to be sent at the end."""
 
 
@@ -27,7 +27,7 @@ def open_tracer(settings: Settings) -> Tracer | None:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("opentelemetry"):
             raise
-        raise ConfigError(MISSING, key="supervisor.tracing", hint=INSTALL) from None
+        raise ConfigError(_MISSING, key="supervisor.tracing", hint=_INSTALL) from None
     return SdkTracer(settings, otlp_exporter(settings))
 
 
@@ -35,7 +35,7 @@ async def close_tracer(tracer: Tracer | None) -> None:
     """Send what waits, for a moment; what is not sent by then is lost."""
     if tracer is None:
         return
-    with trio.move_on_after(CLOSE_S):
+    with trio.move_on_after(_CLOSE_S):
         try:
             await trio.to_thread.run_sync(tracer.close, abandon_on_cancel=True)
         except RuntimeError as error:
