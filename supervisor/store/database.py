@@ -104,7 +104,8 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class WriteQueue:
-    """The newest write of each key, oldest key first."""
+    """The newest write of each key, in the order in which they came: one that removes rows must not pass one of a row
+    that was put after it."""
 
     def __init__(self, *, max_keys: int = MAX_KEYS, max_bytes: int = MAX_BYTES) -> None:
         self._max_keys = max_keys
@@ -133,6 +134,7 @@ class WriteQueue:
             if not write.is_record and len(self._waiting) - self._records >= self._max_keys:
                 return False
             self._records += write.is_record
+        self._waiting.pop(write.key, None)
         self._waiting[write.key] = _merge(older, write)
         self._bytes += size
         return True
@@ -147,7 +149,7 @@ class WriteQueue:
         What was queued meanwhile is newer and wins. The queue may pass `max_keys` here, by one batch at most.
         """
         returned = {write.key: replace(write, tried=True) for write in batch}
-        newer = {key: _merge(returned.get(key), write) for key, write in self._waiting.items()}
+        newer = {key: _merge(returned.pop(key, None), write) for key, write in self._waiting.items()}
         self._waiting = returned | newer
         self._records = sum(write.is_record for write in self._waiting.values())
         self._bytes = sum(write.size for write in self._waiting.values())

@@ -39,7 +39,7 @@ def test_a_batch_that_failed_does_not_overwrite_what_came_later() -> None:
     batch = queue.take()
     queue.put(save("a", b"new"))
     assert queue.put_back(batch) == 2
-    assert queue.take() == [save("a", b"new"), replace(save("b", b"old"), tried=True)]
+    assert queue.take() == [replace(save("b", b"old"), tried=True), save("a", b"new")]
 
 
 def test_a_write_that_fails_again_is_not_counted_again_but_a_newer_one_is() -> None:
@@ -101,3 +101,16 @@ def test_usage_is_neither_lost_nor_counted_twice_whatever_fails(steps: list[int 
         else:
             on_disk += sum(write.usage.calls for write in batch if write.usage is not None)
     assert on_disk == added
+
+
+def test_what_is_saved_again_is_written_after_what_came_meanwhile() -> None:
+    queue = WriteQueue()
+    for key in ("a", "all", "a"):  # a row, what removes all of them, and the row again
+        queue.put(save(key))
+    assert [write.key for write in queue.take()] == [save("all").key, save("a").key]
+    queue.put(save("a"))
+    queue.put(save("all"))
+    failed = queue.take()
+    queue.put(save("a", b"new"))
+    queue.put_back(failed)
+    assert [write.key for write in queue.take()] == [save("all").key, save("a").key]
