@@ -25,6 +25,7 @@ from benchmarks.table import Row, percentile, ratios, spread
 from supervisor.config import load
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.store import open_store
+from supervisor.store.records import SavedServer
 
 SERVERS: Final = 20
 TOOLS: Final = 300
@@ -83,11 +84,11 @@ class Crowd:
         deployment = deploy(config, key=(data / "launch.key").read_bytes())
         async with open_store(data / "store.sqlite3") as store:
             await store.ready.wait()
-            known = await store.load_launches(_launches_of(deployment, self.users[0]).values())
+            known = await store.servers.load_launches(_launches_of(deployment, self.users[0]).values())
             for user in self.users[1:]:
                 for server, launch in _launches_of(deployment, user).items():
                     payload = known[_launches_of(deployment, self.users[0])[server]]
-                    store.save_server(launch, launch, payload)
+                    store.servers.put(SavedServer(launch, launch, payload))
                 await store.keep()
 
     def searches(self, port: int, number: int, seed: int) -> list[float]:

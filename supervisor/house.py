@@ -140,9 +140,9 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     table = PluginTable(clock, ground.conditions)
     plugins = DeployedPlugins(table)
     deployment = Latest(await plugins.deploy(ground.configuration, data.key("launch")))
-    values = ValueTable(deployment, store, data.key("values"))
+    values = ValueTable(deployment, store.values, data.key("values"))
     if store.ready.is_set():
-        await values.take(await store.load_values())
+        await values.take(await store.values.load())
     known = await _recall(store, deployment, clock, is_shared=ground.engine is not None)
     trail = AuditTrail(store, lambda: deployment.value.settings, clock)
     usage = Usage(store, clock, settings.max_kept_calls, trail.note_call)
@@ -152,8 +152,8 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     fleet = None
     if ground.engine is not None:
         fleet = await make_node(ground.engine, deployment, data, ground.room, store, core)
-    elif store.ready.is_set():
-        await store.leave_fleet()
+    elif store.ready.is_set() and await store.fleet_records.load():
+        store.fleet_records.forget()  # what is done without a fleet from now on is newer
     sources = await open_sources(settings, store)
     registry = await _make_registry(ground, deployment, known, memory_of(fleet, known.memory), table, sources)
     reach = _Reach(ground)
@@ -271,7 +271,7 @@ async def _make_registry(
         memory,
         TokenCounter(ground.data.tokenizer_cache, settings.tokenizer_timeout_s).count,
         ground.clock,
-        embedding=Embedding(partial(neural.load, settings.rerank, ground.data.model), ground.store),
+        embedding=Embedding(partial(neural.load, settings.rerank, ground.data.model), ground.store.vectors),
         conditions=ground.conditions,
         names=deployed.names,
         rules=lambda server: deployment.value.tool_rules_of(server),

@@ -21,8 +21,7 @@ from supervisor.host.files import PRIVATE
 from supervisor.host.loading import preload
 from supervisor.host.workbench import beside
 from supervisor.store import Store
-from supervisor.store.records import DAY_S
-from supervisor.store.tables import SavedEvent
+from supervisor.store.records import DAY_S, SavedEvent
 
 # Writes events to a file, a line of JSON each, in a thread.
 #
@@ -132,13 +131,13 @@ class StoreSink:
                 time=event.time,
                 type=event.type,
                 server=event.data.installation_id if isinstance(event.data, OfServer) else "",
-                only=isinstance(event.data, ToolsDiscovered),
                 payload=text,
             )
             for event, id_, text in zip(batch.events, batch.ids, batch.texts, strict=True)
         ]
         before = self._clock() - self._config.days * DAY_S
-        saved = self._store.append_events(batch.id, rows, before, self._config.rows)
+        lists = {event.type for event in batch.events if isinstance(event.data, ToolsDiscovered)}
+        saved = self._store.events.append(batch.id, rows, before, self._config.rows, lists)
         if not saved or not await self._store.secure():
             return Delivered("kept", "the database cannot be written now; /api/status says why")
         return Delivered("taken")

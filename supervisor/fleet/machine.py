@@ -487,7 +487,7 @@ async def _forget_shared(root: Path) -> None:
     It may have been away when a token was revoked, and an engine that begins does not know either that one was.
     """
     async with open_store(root / DATABASE) as store:
-        store.forget_shared()
+        store.forget_replicated()
         if not await store.secure():
             log.warning("%s cannot be changed: what was revoked while its node was away may be good again", root)
 

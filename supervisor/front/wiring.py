@@ -12,7 +12,6 @@ from socket import socket
 from typing import Final
 from urllib.parse import urlsplit
 
-import msgspec
 import trio
 
 from actors.errors import ConfigError
@@ -63,7 +62,7 @@ from supervisor.servers.launches.names import ConfiguredSecrets
 from supervisor.servers.reloading.reload import ServerEdits
 from supervisor.servers.safety import expose
 from supervisor.servers.warm_up import WarmUp
-from supervisor.service.asking.confirmations import Consent, Consents
+from supervisor.service.asking.confirmations import Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.calls.meta_calls import Sample
 from supervisor.service.doors.addresses import DoorTable
@@ -76,7 +75,7 @@ from supervisor.service.events.webhooks import Webhooks
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import Doors, Service
 from supervisor.store import Store
-from supervisor.values.shared import SharedValues
+from supervisor.values.table import SharedValues
 
 LOOKS: Final = 8
 """So often is looked within the time, which is kept to that part."""
@@ -139,7 +138,7 @@ class Front:
         """Read the ended sessions and build the application. `state` has the counters that `view` shows."""
         clock, told = view.clock, (view.meters, view.tracer)
         drain = RequestDrain(doors.find("").service, view.closing, data.mark, *told)
-        ended = await store.load_ended_sessions(clock()) if store.ready.is_set() else None
+        ended = await store.sessions.load_ended() if store.ready.is_set() else None
         peers = view.fleet.peers
         http = McpHttp(
             drain,
@@ -148,8 +147,8 @@ class Front:
             now=clock,
             memory=shared_memory(
                 SessionMemory(
-                    ended=store.end_session,
-                    ended_until=store.end_sessions_until,
+                    ended=store.sessions.end,
+                    ended_until=store.sessions.end_until,
                     kept=store.keep,
                     already_ended=ended or {},
                 ),
@@ -191,11 +190,11 @@ class Front:
         async def learn_late() -> None:
             await store.ready.wait()
             if ended is None:
-                http.sessions.take_ended(await store.load_ended_sessions(clock()))
+                http.sessions.take_ended(await store.sessions.load_ended())
             if not view.tokens.read:
-                view.tokens.take(await store.load_tokens())
+                view.tokens.take(await store.tokens.load())
             if not view.values.read:
-                await view.values.take(await store.load_values())
+                await view.values.take(await store.values.load())
 
         files = (settings.tls_certificate, settings.tls_key)
         certificates = await beside(partial(Certificates, *files)) if settings.tls_certificate else None
@@ -299,9 +298,9 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     host, _ = settings.address
     pages = settings.public_url.rstrip("/") or base_url(host, sockets[0].getsockname()[1])
     elicitations = Elicitations(registry.feed, house.clock, pages, house.trail)
-    consents = Consents(house.clock, store)
+    consents = Consents(house.clock, store.consents)
     if store.ready.is_set():
-        consents.take(msgspec.convert(await store.load_consents(), list[Consent]))
+        consents.take(await store.consents.load())
     shown = await core.start(expose, registry.catalogue, deployment, house.conditions)
     sample: Sample | None = None
     if house.describing is not None and settings.describe.sampling:
@@ -326,7 +325,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         plugins=house.plugins,
         meters=house.meters,
         used_by=house.usage.of,
-        journal=Journal(house.clock, store, _life_of(house)),
+        journal=Journal(house.clock, store.occurrences, _life_of(house)),
         sources=[OwnEvents(house.events, deployment, house.launches)],
         sample=sample,
     )
@@ -363,13 +362,13 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     core.start_soon(gateway.parts.parking.run, house.closing)
     core.start_soon(gateway.parts.topics.run, house.closing)
     counters = ConnectionCounters()
-    tokens = TokenTable(store, house.trail.note_token)
+    tokens = TokenTable(store.tokens, house.trail.note_token)
     if house.fleet is not None:
-        shared = SharedTokens(store, house.fleet.records)
+        shared = SharedTokens(store.tokens, house.fleet.records)
         tokens = TokenTable(shared, house.trail.note_token)
         shared.attach(tokens)
     if store.ready.is_set():
-        tokens.take(await store.load_tokens())
+        tokens.take(await store.tokens.load())
     doors = DoorTable(gateway, VERSION, house.launches.prepare)
 
     async def service_for(person: Person) -> Service:
@@ -400,11 +399,11 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         feed=registry.feed,
         changes=registry.changes.of,
         events=house.events,
-        kept_events=store.load_events,
+        kept_events=store.events.find,
         closing=house.closing,
         deployment=deployment,
         store=store.status,
-        definitions=store.load_definitions,
+        definitions=store.definitions.load_of,
         approvals=house.known.approvals,
         degraded=house.conditions.now,
         part_restarts=house.parts.restarts,
@@ -453,7 +452,7 @@ def _make_webhooks(
     return Webhooks(
         parts.topics,
         callbacks,
-        house.store,
+        house.store.webhooks,
         house.data.key("webhooks"),
         view_of,
         whole,

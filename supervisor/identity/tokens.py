@@ -120,10 +120,10 @@ class NotKept(SupervisorError, kind="unavailable"):
 class TokenStore(Protocol):
     """Where tokens outlive the daemon."""
 
-    def save_token(self, token: SavedToken) -> None:
+    def put(self, token: SavedToken, /) -> object:
         """Keep it, in the place of one of the same digest."""
 
-    def forget_token(self, digest: bytes) -> None:
+    def forget(self, digest: bytes, /) -> object:
         """Keep it no longer."""
 
     async def secure(self) -> bool:
@@ -137,9 +137,9 @@ Noted = Callable[[Literal["create", "revoke", "expire"], SavedToken], None]
 class _NoStore:
     """Keeps nothing."""
 
-    def save_token(self, token: SavedToken) -> None: ...
+    def put(self, token: SavedToken, /) -> object: ...
 
-    def forget_token(self, digest: bytes) -> None: ...
+    def forget(self, digest: bytes, /) -> object: ...
 
     async def secure(self) -> bool:
         return False
@@ -208,7 +208,7 @@ class TokenTable:
             return None
         if token.used_at is None or now - token.used_at > USE_NOTED_S:
             token = self._tokens[token.digest] = replace(token, used_at=now)
-            self._store.save_token(token)
+            self._store.put(token)
         return token
 
     async def make(
@@ -245,7 +245,7 @@ class TokenTable:
             server=server,
         )
         self._tokens[digest] = token
-        self._store.save_token(token)
+        self._store.put(token)
         self._noted("create", token)
         if not await self._store.secure():
             self._forget(digest)
@@ -269,5 +269,5 @@ class TokenTable:
 
     def _forget(self, digest: bytes) -> None:
         self._tokens.pop(digest, None)  # revoked while it was made, say
-        self._store.forget_token(digest)
+        self._store.forget(digest)
         self.revoked(digest)

@@ -28,7 +28,7 @@ from supervisor.oauth.logins import Login, Logins, check_answer
 from supervisor.oauth.port import CallbackQuery, Confirmation, LoginStatus, check_asker, login_user, of_user
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.launches.names import AccountName, account_of
-from supervisor.store import SavedGrant, Store
+from supervisor.store import Rows, SavedGrant, Store
 from supervisor.store.sealing import Sealing
 
 # The logins that outlive the daemon, sealed in its store; in a fleet, all nodes have them.
@@ -61,7 +61,7 @@ class Vault:
 class LoginSharing(Protocol):
     """The other nodes of a fleet, which have the same logins."""
 
-    def tell(self, name: AccountName, grant: Grant | None) -> None:
+    def tell(self, key: AccountName, value: Grant | None, /) -> None:
         """Let them have a login, or know that there is none."""
 
     def make_name(self) -> str:
@@ -74,7 +74,7 @@ class LoginSharing(Protocol):
 class KeptLogins:
     """Those that are kept, by account. `key` has 32 bytes."""
 
-    def __init__(self, store: Store, key: bytes) -> None:
+    def __init__(self, store: Rows[SavedGrant], key: bytes) -> None:
         self.sharing: LoginSharing | None = None
         self._store = store
         self._vault = Vault(key)
@@ -82,7 +82,7 @@ class KeptLogins:
 
     async def load(self) -> None:
         """Know what was kept in earlier runs."""
-        self._saved = {(row.principal, row.server): row for row in await self._store.load_grants()}
+        self._saved = {(row.principal, row.server): row for row in await self._store.load()}
 
     def __iter__(self) -> Iterator[AccountName]:
         return iter(self._saved)
@@ -108,10 +108,10 @@ class KeptLogins:
         principal, server = name
         if grant is None:
             self._saved.pop(name, None)
-            self._store.forget_grant(principal, server)
+            self._store.forget(principal, server)
         else:
             self._saved[name] = saved = self._vault.seal(principal, server, grant)
-            self._store.save_grant(saved)
+            self._store.put(saved)
 
 
 class OAuthAccounts:
@@ -128,7 +128,7 @@ class OAuthAccounts:
         audit: Audit = NO_AUDIT,
     ) -> None:
         self._deployment = deployment
-        self.kept = KeptLogins(store, key)
+        self.kept = KeptLogins(store.grants, key)
         self._clock = clock
         self._callback_uri = callback_uri
         self._woken = woken

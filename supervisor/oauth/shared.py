@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 import msgspec
@@ -10,31 +10,32 @@ import trio
 
 from supervisor.fleet.lives import DaemonLife
 from supervisor.oauth.late import LateAccounts
+from supervisor.servers.fleet.records import Shared, SharedRecords
 from supervisor.servers.launches.names import AccountName
 
 if TYPE_CHECKING:  # they need cryptography, which takes megabytes
     from supervisor.oauth.account import GrantSharing
-    from supervisor.oauth.issuers.issuer import Grant
-    from supervisor.servers.fleet.records import SharedRecords
 
-KIND: Final = "login"
 NAME_BYTES: Final = 32
 AT_ONCE: Final = 50
 """So many are read before others get their turn."""
-_NAME: Final = msgspec.json.Decoder(AccountName)
 
 
-class SharedLogins:
-    """Implements `LoginSharing`. `life` names the process of this node. `run` has to run."""
+class SharedLogins(Shared[AccountName, Any]):
+    """Implements `LoginSharing`; each is a `Grant`, which is imported late.
+
+    `life` names the process of this node. `run` has to run.
+    """
 
     def __init__(self, records: SharedRecords, accounts: LateAccounts, life: str) -> None:
-        self._records = records
+        super().__init__(records, "login", AccountName, None, msgspec.json)
         self._accounts = accounts
         self._life = life
-        self._heard = records.hear(KIND, _read)
 
-    def tell(self, name: AccountName, grant: Grant | None) -> None:
-        self._records.put(KIND, _key(name), None if grant is None else msgspec.json.encode(grant))
+    def value_type(self) -> Any:
+        from supervisor.oauth.issuers.issuer import Grant
+
+        return Grant
 
     def make_name(self) -> str:
         return DaemonLife(bytes.fromhex(self._life)).make_name(NAME_BYTES)
@@ -42,7 +43,7 @@ class SharedLogins:
     def of(self, name: AccountName) -> GrantSharing:
         from supervisor.oauth.account import NEWS_S, GrantSharing
 
-        share = crc32(f"{self._life} {_key(name)}".encode()) / 2**32
+        share = crc32(f"{self._life} {self.name_of(name)}".encode()) / 2**32
         return GrantSharing(haste=(1 + share) / 2, news_s=NEWS_S)
 
     async def run(self) -> None:
@@ -51,21 +52,11 @@ class SharedLogins:
         accounts.share(self)
         for number, name in enumerate([*accounts.kept], 1):
             if (grant := accounts.kept.find(name)) is not None:
-                self._records.know(KIND, _key(name), msgspec.json.encode(grant))
+                self.know(name, grant)
             if number % AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-        self._records.want_everything()
+        self.records.want_everything()
         while True:
-            for name, grant in (await self._heard.wait(1)).items():
-                accounts.hear(name, grant)
+            for name, heard in (await self.wait(1)).items():
+                accounts.hear(name, heard)
             await trio.lowlevel.checkpoint()
-
-
-def _read(name: str, payload: bytes | None) -> tuple[AccountName, Grant | None]:
-    from supervisor.oauth.issuers.issuer import Grant
-
-    return _NAME.decode(name), None if payload is None else msgspec.json.decode(payload, type=Grant)
-
-
-def _key(name: AccountName) -> str:
-    return msgspec.json.encode(name).decode()

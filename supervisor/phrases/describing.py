@@ -19,7 +19,7 @@ import secrets
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
@@ -34,6 +34,8 @@ from supervisor.host.workbench import beside
 from supervisor.phrases.asking import Model, NoAnswer, messages_of, sentences_of
 from supervisor.phrases.port import DescribingStatus
 from supervisor.phrases.sources import Kept, Sources
+from supervisor.store import Rows
+from supervisor.store.records import SavedPhrases
 
 log = logging.getLogger(__name__)
 
@@ -59,19 +61,6 @@ Waiting = dict[bytes, Tool]
 """Tools as their server declares them, by the digests of their definitions."""
 
 
-class PhraseStore(Protocol):
-    """Where it is kept what a model said. Nothing fails."""
-
-    @property
-    def ready(self) -> trio.Event: ...
-
-    async def load_phrases(self) -> Mapping[bytes, bytes] | None: ...
-
-    def save_phrases(self, phrases: Mapping[bytes, bytes]) -> None: ...
-
-    def use_phrases(self, digests: Sequence[bytes]) -> None: ...
-
-
 class Describing:
     """`run` is for one task. `tell` reaches the registry, `hide_for` gives what takes the secrets of a server out of a
     text. `clock` gives unix seconds. Without a `model` nobody is asked but by `ask_by`.
@@ -82,7 +71,7 @@ class Describing:
         settings: DescribeSettings,
         model: Model | None,
         sources: Sources,
-        store: PhraseStore,
+        store: Rows[SavedPhrases],
         catalogue: Latest[Catalogue],
         tell: Callable[[PhrasesChanged], Awaitable[None]],
         *,
@@ -189,7 +178,7 @@ class Describing:
     async def _recall(self) -> None:
         while not self._sources.is_recalled:
             await self._store.ready.wait()
-            saved = await self._store.load_phrases()
+            saved = await self._store.read()
             if saved is None:
                 await trio.sleep(READ_AGAIN_S)
             else:
@@ -211,7 +200,7 @@ class Describing:
             if waiting:
                 self._waiting[server] = waiting
             if used:
-                self._store.use_phrases(used)
+                self._store.touch(*used)
             if used and tells:
                 self._fresh.add(server)
             if self._useless:
@@ -321,7 +310,7 @@ class Describing:
         kept = {digest: Kept(said.get(at, ()), called, now, source) for at, digest in enumerate(batch)}
         if not kept:
             return
-        self._store.save_phrases(self._sources.keep(kept))
+        self._store.put(*self._sources.keep(kept))
         for digest in batch:
             del self._useless[digest]
         if said:

@@ -25,7 +25,7 @@ async def open_sources(settings: Settings, store: Store) -> Sources | None:
     from supervisor.phrases.sources import read_sources
 
     sources = await beside(partial(read_sources, settings))
-    if settings.describe.is_on and (saved := await store.load_phrases()) is not None:
+    if settings.describe.is_on and store.ready.is_set() and (saved := await store.phrases.read()) is not None:
         await beside(partial(sources.recall, saved))
     return sources
 
@@ -55,7 +55,7 @@ def make_describing(
         settings.describe,
         model_of(settings.describe, environ, containment) if settings.describe.has_model else None,
         sources,
-        store,
+        store.phrases,
         registry.catalogue,
         registry.address.tell,
         hide_for=hide_for,

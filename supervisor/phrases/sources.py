@@ -18,7 +18,7 @@ from actors.catalogue.phrases import digest_of
 from actors.protocol.wire import json
 from supervisor.config import Settings
 from supervisor.phrases.phrase_book import PhraseBook, read_book, read_own
-from supervisor.store.records import MAX_PHRASES
+from supervisor.store.records import MAX_PHRASES, SavedPhrases
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
@@ -63,18 +63,18 @@ class Sources:
         """Return what a model said of a definition; None if it was not asked."""
         return self._kept.get(digest)
 
-    def keep(self, answers: Mapping[bytes, Kept]) -> dict[bytes, bytes]:
+    def keep(self, answers: Mapping[bytes, Kept]) -> list[SavedPhrases]:
         """Take what a model said, by the digests of definitions, and return it as it is kept on the disk."""
         self._kept.update(answers)
         if (more := len(self._kept) - MAX_PHRASES) > 0:  # what nothing usable was said of goes first
             oldest = sorted(self._kept, key=lambda digest: bool(self._kept[digest].sentences))
             for digest in oldest[:more]:
                 del self._kept[digest]
-        return {digest: msgspec.json.encode(kept) for digest, kept in answers.items()}
+        return [SavedPhrases(digest, msgspec.json.encode(kept)) for digest, kept in answers.items()]
 
-    def recall(self, saved: Mapping[bytes, bytes]) -> None:
+    def recall(self, saved: Iterable[SavedPhrases]) -> None:
         """Take what was kept by earlier runs. What cannot be read is asked for again."""
-        read = {digest: json.read_or(_KEPT, payload, None) for digest, payload in saved.items()}
+        read = {row.digest: json.read_or(_KEPT, row.payload, None) for row in saved}
         self._kept = {digest: kept for digest, kept in read.items() if kept is not None} | self._kept
         self.is_recalled = True
 

@@ -24,6 +24,7 @@ from supervisor.config.keys import nearest_names
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment
 from supervisor.store import Store
+from supervisor.store.records import SwitchedOff
 
 # What the operators' pages need to give orders: a port that the daemon implements.
 
@@ -83,7 +84,7 @@ class Operation:
     async def switch(self, server: str, *, on: bool) -> None:
         """Switch a server as it was ordered at another node of the fleet, if there is one of that name here."""
         if server in self._deployment.value.server_names:
-            self._store.switch_server(server, disabled=not on)
+            self._keep(server, on=on)
             await (self._servers.enable(server) if on else self._servers.disable(server))
 
     def check(self, server: str) -> None:
@@ -156,7 +157,7 @@ class Operation:
     async def _disable(self, server: str) -> Done:
         off = self._servers.disabled(server)
         # Before the wait: whoever gives up waiting meant it all the same.
-        self._store.switch_server(server, disabled=True)
+        self._keep(server, on=False)
         self.switched(server, False)
         await self._call_up_all(server)
         await self._servers.disable(server)
@@ -169,7 +170,7 @@ class Operation:
 
     async def _enable(self, server: str, principal: Principal) -> Done:
         off = self._servers.disabled(server)
-        self._store.switch_server(server, disabled=False)
+        self._keep(server, on=True)
         self.switched(server, True)
         await self._servers.enable(server)
         unknown = self._registry.offer(server) is None  # it was off when the daemon started, or never came up
@@ -180,6 +181,12 @@ class Operation:
             await self._router.ask(WakeServer(server=server, operator=True, principal=principal))
             return Done(message=f"{server} is switched on, and ready")
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")
+
+    def _keep(self, server: str, *, on: bool) -> None:
+        if on:
+            self._store.switched_off.forget(server)
+        else:
+            self._store.switched_off.put(SwitchedOff(server))
 
     def _state(self, server: str) -> State | None:
         status = self._registry.statuses.value.get(server)
@@ -217,7 +224,7 @@ def _some(names: tuple[str, ...]) -> str:
 
 async def switched_off(store: Store, deployed: Deployment) -> frozenset[str]:
     """Return the configured servers that an operator has switched off; what is kept of others is dropped."""
-    off = await store.load_disabled()
+    off = {row.name for row in await store.switched_off.load()}
     for name in off - deployed.entries.keys():
-        store.switch_server(name, disabled=False)
-    return off & deployed.entries.keys()
+        store.switched_off.forget(name)
+    return frozenset(off & deployed.entries.keys())

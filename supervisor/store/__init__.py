@@ -9,12 +9,13 @@ from supervisor.store.records import (
     StoreStatus,
     ToolUsage,
 )
-from supervisor.store.tables import Store, open_store
+from supervisor.store.tables import Rows, Store, open_store
 
 __all__ = [
     "ALL_UNTIL",
     "ERA_TTL_S",
     "ReplacedDefinition",
+    "Rows",
     "SavedGrant",
     "SavedValue",
     "Store",

@@ -25,6 +25,7 @@ from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from actors.registry_inbox import AwaitShown, RulesChanged
 from supervisor.identity.tokens import NotKept
 from supervisor.store import Store
+from supervisor.store.records import SavedPins
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class Approvals:
     async def read(self, configured: Collection[str]) -> None:
         """Read what was approved in earlier runs, and forget what was of servers that are not configured any more."""
         if not self._is_shared and await self._read():
-            self._store.keep_pins_of(configured)
+            self._store.pins.forget_others(configured)
 
     def share(self, sharing: ApprovalSharing) -> None:
         """Have the other nodes of the fleet know what is approved."""
@@ -85,7 +86,7 @@ class Approvals:
         """Take what was approved at another node, by server."""
         for server, pins in approved.items():
             self.pinning.hear(server, pins)
-            self._store.save_pins(server, partial(msgspec.json.encode, pins))
+            self._store.pins.put(SavedPins(server, partial(msgspec.json.encode, pins)))
             if self._registry is not None:
                 await self._registry.tell(RulesChanged(server=server))
 
@@ -107,12 +108,12 @@ class Approvals:
                 await trio.sleep(READ_AGAIN_S)
 
     async def _read(self) -> bool:
-        saved = await self._store.load_pins() if self._store.ready.is_set() else None
+        saved = await self._store.pins.read() if self._store.ready.is_set() else None
         if saved is None:
             return False
         read = {
-            server: json.read_or(_PINS, payload, None) if isinstance(payload, bytes) else None
-            for server, payload in saved
+            row.server: json.read_or(_PINS, row.payload, None) if isinstance(row.payload, bytes) else None
+            for row in saved
         }
         known = {server: pins for server, pins in read.items() if pins is not None}
         if unreadable := read.keys() - known.keys():
@@ -126,15 +127,15 @@ class Approvals:
 
     def _save(self, server: str, pins: Pins | None) -> None:
         if pins is None:
-            self._store.forget_pins(server)
+            self._store.pins.forget(server)
         else:
-            self._store.save_pins(server, partial(msgspec.json.encode, pins))
+            self._store.pins.put(SavedPins(server, partial(msgspec.json.encode, pins)))
             if self._sharing is not None:
                 self._sharing.offer(server, pins)
 
     async def find_base(self, server: str, tool: Tool) -> bytes | None:
         """Return the newest definition of a tool that was approved, as far as earlier ones are kept. A checkpoint."""
-        earlier = await self._store.load_definitions(server, tool.name)
+        earlier = await self._store.definitions.load_of(server, tool.name)
         definitions = (each.definition for each in reversed(earlier))
         return next((text for text in definitions if self.pinning.has(server, tool.name, _digest(text))), None)
 

@@ -110,14 +110,14 @@ class AuditTrail:
     async def page(self, query: AuditQuery, limit: int) -> AuditPage:
         """Return so many records. Raises `NotKept` if they cannot be read."""
         kept = replace(query, since=max(query.since, self._kept_since()))
-        rows = await self._store.load_audit(kept, limit + 1)
+        rows = await self._store.audit.find(kept, limit + 1)
         if rows is None:
             raise NotKept("the audit cannot be read: /api/status says what is wrong with the database")
         records = rows[:limit]
         return AuditPage(
             records=records,
             next=records[-1].id if len(rows) > limit else None,
-            dropped=await self._store.load_dropped(),
+            dropped={row.action: row.rows for row in await self._store.dropped.load()},
         )
 
     async def run(self) -> None:
@@ -133,7 +133,7 @@ class AuditTrail:
             self._append(record)
         if not 0 <= now - self._expired_at < EXPIRE_S:
             self._expired_at = now
-            self._store.expire_audit(self._kept_since())
+            self._store.audit.remove_before(self._kept_since())
 
     def close(self) -> None:
         """Write what there is: the store is about to be closed."""
@@ -145,8 +145,8 @@ class AuditTrail:
 
     def _append(self, record: AuditRecord) -> None:
         self.tell(record)
-        if self._gap and self._store.append_audit(AuditRecord(time=record.time, action="audit.lose", count=self._gap)):
+        if self._gap and self._store.audit.append(AuditRecord(time=record.time, action="audit.lose", count=self._gap)):
             self._gap = 0
-        if not self._store.append_audit(record):
+        if not self._store.audit.append(record):
             self._gap += 1
             self._lost += 1

@@ -12,10 +12,10 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar, TypeVarTuple
+from typing import Literal, TypeVar, TypeVarTuple
 
 import msgspec
 import trio
@@ -26,6 +26,8 @@ from actors.kit import Conditions, Pauses, is_want
 from actors.kit.decoding import GivesWay
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
 from supervisor.store.records import StoreStatus, ToolUsage
+from supervisor.store.table import Row as TableRow
+from supervisor.store.table import Statement, Table
 
 # The queue of writes that wait for the disk.
 #
@@ -35,7 +37,8 @@ from supervisor.store.records import StoreStatus, ToolUsage
 # long. Records of the audit have a key each, and a bound of their own: no record is lost for another one, and none of
 # the rest.
 
-Key = tuple[str, ...]
+Key = tuple[Hashable, ...]
+"""The name of a table, and the keys of a row or of the rows that begin so."""
 MAX_KEYS = 50_000
 MAX_BYTES = 64 * 1024 * 1024
 """Of the texts and bytes of all that waits. What is made only when it is written is held by somebody else anyhow."""
@@ -43,11 +46,6 @@ RECORD = "audit record"
 """The first part of the keys under which records of the audit wait."""
 MAX_RECORDS = 10_000
 """So many of them wait while the disk fails; those that follow are lost, and counted."""
-
-Payload = bytes | Callable[[], bytes]
-"""What is kept, or what makes it: that is called on the thread that writes, as often as the write is tried."""
-Statement = tuple[str, tuple[Any, ...]]
-"""SQL and its values, any of which may be a `Payload`."""
 
 
 class Later(msgspec.Struct, frozen=True):
@@ -171,7 +169,6 @@ Ts = TypeVarTuple("Ts")
 BUSY_TIMEOUT_S = 0.5
 """How long a writer waits for another process before the attempt has failed."""
 
-_DIGESTS = 500  # in one statement
 DATABASE = "database"
 """How the file is called in what is told of it."""
 WHAT = "store"
@@ -234,16 +231,14 @@ class Database:
                     dropped += 1
         return dropped
 
-    def load_vectors(self, digests: Sequence[bytes], now: float) -> dict[bytes, bytes]:
-        """Return what is kept under these digests, and note that it was used at `now`."""
-        vectors: dict[bytes, bytes] = {}
-        for first in range(0, len(digests), _DIGESTS):
-            some = digests[first : first + _DIGESTS]
-            marks = ", ".join("?" * len(some))
-            sql = f"SELECT digest, levels FROM vectors WHERE digest IN ({marks})"
-            vectors |= self.load(tuple[bytes, bytes], sql, some)
-            self._tidy(f"UPDATE vectors SET used_at = ? WHERE digest IN ({marks})", (now, *some))
-        return vectors
+    def load_used(self, table: Table[TableRow], keys: Sequence[object], now: float) -> list[TableRow]:
+        """Return the rows under these keys, each of one column, and note that they were used at `now`."""
+        rows: list[TableRow] = []
+        for where, some in table.pages(keys):
+            rows += self.load(table.row, table.query(where), some)
+            for statement in table.touch(now, some):
+                self._tidy(*statement)
+        return rows
 
     def load(self, kind: type[Row], query: str, values: Sequence[object] = (), tidy: str = "") -> list[Row]:
         """Return the rows with values of the right types; the statement `tidy` removes others, by the same values."""
@@ -409,7 +404,7 @@ class WriteBehind:
     ) -> None:
         self._disk = Disk(database, conditions or Conditions(clock))
         self._database = database
-        self._clock = clock
+        self.clock = clock
         self._linger_s = linger_s
         self._queue = WriteQueue(max_keys=max_keys)
         self._unsettled = 0  # writes of the batch that is with the thread now
@@ -423,6 +418,11 @@ class WriteBehind:
     @property
     def ready(self) -> trio.Event:
         return self._disk.ready
+
+    @property
+    def is_busy(self) -> bool:
+        """See `WriteQueue.is_busy`."""
+        return self._queue.is_busy
 
     @property
     def state(self) -> Literal["ok", "degraded"]:
@@ -459,7 +459,7 @@ class WriteBehind:
         """Wait until what was saved so far is on disk, at most a moment, and not at all while the disk fails us."""
         return self.state == "ok" and await self.flush(KEEP_S)
 
-    def _put(
+    def write(
         self, key: Key, *statements: Statement, usage: ToolUsage | None = None, later: Later | None = None
     ) -> bool:
         """Save by some statements, in the place of what waits under the same key, or by adding to it; see `Write`.
@@ -473,10 +473,15 @@ class WriteBehind:
         self._wake.set()
         return True
 
-    async def _load(self, kind: type[R], query: str, values: Sequence[object] = (), *, tidy: str = "") -> list[R]:
-        return await self._read(self._database.load, kind, query, values, tidy) or []
+    async def read(self, kind: type[R], query: str, values: Sequence[object] = (), tidy: str = "") -> list[R] | None:
+        """Return what `Database.load` does, after all that was saved before; None if the disk does not say."""
+        return await self._use(self._database.load, kind, query, values, tidy)
 
-    async def _read(self, load: Callable[[*Ts], R], *args: *Ts) -> R | None:
+    async def read_used(self, table: Table[TableRow], keys: Sequence[object]) -> list[TableRow] | None:
+        """Return what `Database.load_used` does, in the same way."""
+        return await self._use(self._database.load_used, table, keys, self.clock())
+
+    async def _use(self, load: Callable[[*Ts], R], *args: *Ts) -> R | None:
         await self.flush()  # so that a reader finds what was saved before
         with trio.move_on_after(READ_S):
             try:

@@ -15,14 +15,17 @@ import os
 import sqlite3
 import stat
 import time
+from itertools import chain
 from pathlib import Path
 
 from actors.errors import ConfigError
 from actors.principal import LOCAL
+from supervisor.store.records import TABLES
 
 log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 15
+"""Of what `TABLES` says now."""
 MAX_DAMAGED_COPIES = 3
 """Of damaged files so many are kept, the newest: damage must not fill the disk."""
 CHECK_S = 1.5
@@ -30,61 +33,6 @@ CHECK_S = 1.5
 _CHECK_STEPS = 10_000
 """Steps of SQLite between two looks at the time; some ten milliseconds."""
 
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS servers (name TEXT PRIMARY KEY, digest TEXT NOT NULL, payload BLOB NOT NULL,"
-    " updated_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS eras (digest TEXT PRIMARY KEY, era TEXT NOT NULL,"
-    " updated_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS ended_sessions (id TEXT PRIMARY KEY, expires_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE INDEX IF NOT EXISTS ended_sessions_expiry ON ended_sessions (expires_at)",
-    "CREATE TABLE IF NOT EXISTS tool_usage (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,"
-    " calls INTEGER NOT NULL, failures INTEGER NOT NULL, total_ms REAL NOT NULL, waited_ms REAL NOT NULL,"
-    " PRIMARY KEY (principal, server, tool)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS disabled_servers (name TEXT PRIMARY KEY, updated_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS grants (principal TEXT NOT NULL, server TEXT NOT NULL, issuer TEXT NOT NULL,"
-    " resource TEXT NOT NULL, sealed BLOB NOT NULL, updated_at REAL NOT NULL,"
-    " PRIMARY KEY (principal, server)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS definitions (server TEXT NOT NULL, tool TEXT NOT NULL, number INTEGER NOT NULL,"
-    " replaced_at REAL NOT NULL, definition BLOB NOT NULL, PRIMARY KEY (server, tool, number)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS pins (server TEXT PRIMARY KEY, payload BLOB NOT NULL, updated_at REAL NOT NULL)"
-    " WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
-    "CREATE TABLE IF NOT EXISTS phrases (digest BLOB PRIMARY KEY, payload BLOB NOT NULL, used_at REAL NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS phrases_use ON phrases (used_at)",
-    "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL,"
-    " team TEXT NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL,"
-    " used_at REAL, server TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS given_values (tier TEXT NOT NULL, owner TEXT NOT NULL, server TEXT NOT NULL,"
-    " name TEXT NOT NULL, sealed BLOB NOT NULL, updated_at REAL NOT NULL,"
-    " PRIMARY KEY (tier, owner, server, name)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS fleet_records (key TEXT PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS audit (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, action TEXT NOT NULL,"
-    " outcome TEXT NOT NULL, principal TEXT NOT NULL, user TEXT NOT NULL, team TEXT NOT NULL, role TEXT NOT NULL,"
-    " credential TEXT NOT NULL, address TEXT NOT NULL, door TEXT NOT NULL, target TEXT NOT NULL, detail TEXT NOT NULL,"
-    " request TEXT NOT NULL, count INTEGER NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS audit_actions ON audit (action, id)",
-    "CREATE INDEX IF NOT EXISTS audit_times ON audit (time)",
-    "CREATE TABLE IF NOT EXISTS audit_dropped (action TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS call_periods (level TEXT NOT NULL, start INTEGER NOT NULL, payload BLOB NOT NULL,"
-    " PRIMARY KEY (level, start)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS consents (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,"
-    " pinned BLOB NOT NULL, given_at REAL NOT NULL, PRIMARY KEY (principal, server, tool, pinned)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS calls (number INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,"
-    " time REAL NOT NULL, type TEXT NOT NULL, server TEXT NOT NULL, payload BLOB NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS events_times ON events (time)",
-    "CREATE INDEX IF NOT EXISTS events_types ON events (type, server)",
-    "CREATE TABLE IF NOT EXISTS occurrences (number INTEGER PRIMARY KEY, topic TEXT NOT NULL, event_id TEXT NOT NULL,"
-    " time REAL NOT NULL, body BLOB NOT NULL, saved_at REAL NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS occurrences_topics ON occurrences (topic, number)",
-    "CREATE INDEX IF NOT EXISTS occurrences_times ON occurrences (saved_at)",
-    "CREATE TABLE IF NOT EXISTS event_topics (topic TEXT PRIMARY KEY, since INTEGER NOT NULL, cursor TEXT,"
-    " saved_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS event_journal (life TEXT PRIMARY KEY, reserved INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS webhooks (id TEXT PRIMARY KEY, expires_at REAL NOT NULL, cursor TEXT NOT NULL,"
-    " sealed BLOB NOT NULL) WITHOUT ROWID",
-)
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
     4: {
         "eras": "digest, era, updated_at",
@@ -223,7 +171,8 @@ def _statements(version: int) -> list[str]:
     changed = _OTHERWISE_BEFORE.get(since, {})
     aside = [f"ALTER TABLE {table} RENAME TO {table}_before" for table in changed]
     back = [f"INSERT INTO {table} SELECT {columns} FROM {table}_before" for table, columns in changed.items()]
-    return [*aside, *_SCHEMA, *back, *(f"DROP TABLE {table}_before" for table in changed)]
+    schema = chain.from_iterable(table.schema() for table in TABLES)
+    return [*aside, *schema, *back, *(f"DROP TABLE {table}_before" for table in changed)]
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from actors.messages import EraLearned
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
 from supervisor.store import Store
-from supervisor.store.records import MAX_DEFINITION_BYTES
+from supervisor.store.records import MAX_DEFINITION_BYTES, SavedEra, SavedServer
 
 # Definitions of tools that were replaced: noticed when a server's lists are saved, also across restarts.
 #
@@ -51,11 +51,11 @@ class Redefinitions:
         if others:
             self._turn += 1
             size = sum(len(tool.definition) for tool in others)
-            self._store.replace_definitions(server, partial(_redefined, others, offer), size, self._turn)
+            self._store.definitions.replace(server, partial(_redefined, others, offer), size, self._turn)
 
     def forget(self, server: str) -> None:
         self._last.pop(server, None)
-        self._store.forget_definitions(server)
+        self._store.definitions.forget(server)
 
 
 def _redefined(others: Sequence[Tool], offer: Offer) -> Iterator[tuple[str, bytes]]:
@@ -94,16 +94,16 @@ class StoreMemory:
         self._redefinitions.note(server, offer)
         digest = self._digest_of(server)
         if digest is not None:
-            self._store.save_server(server, digest, partial(encode_offer, offer))  # not on the loop
+            self._store.servers.put(SavedServer(server, digest, partial(encode_offer, offer)))  # not on the loop
 
     def forget(self, server: str) -> None:
-        self._store.forget_server(server)
+        self._store.servers.forget(server)
         self._redefinitions.forget(server)
 
     def save_era(self, server: str, fact: EraLearned) -> None:
         digest = self._digest_of(server)
         if digest is not None:
-            self._store.save_era(digest, fact.era)
+            self._store.eras.put(SavedEra(digest, fact.era))
 
     def _digest_of(self, launch: str) -> str | None:
         return self._digests().get(launch) or self.own_digest(launch)
@@ -112,7 +112,7 @@ class StoreMemory:
         """Return what is known from earlier of launches that not all share, by launch."""
         if not launches or not self._store.ready.is_set():
             return {}
-        payloads = await self._store.load_launches(launches)
+        payloads = await self._store.servers.load_launches(launches)
         offers: dict[str, Offer] = {}
         for launch, payload in payloads.items():
             await trio.lowlevel.checkpoint()  # reading one is a pause of its own
@@ -122,13 +122,13 @@ class StoreMemory:
 
     async def recall_era(self, digest: str) -> Era | None:
         """Return what the launch of that digest is known to speak."""
-        return await self._store.load_era(digest) if self._store.ready.is_set() else None
+        return await self._store.eras.find(digest) if self._store.ready.is_set() else None
 
     async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
         """Return offers and eras of servers whose launch is the same; nothing while the store cannot be opened."""
         if not self._store.ready.is_set():
             return {}, {}
-        saved = await self._store.load_servers()
+        saved = await self._store.servers.load_shared()
         offers: dict[str, Offer] = {}
         changed: list[str] = []
         digests = self._digests()
@@ -136,22 +136,21 @@ class StoreMemory:
             await trio.lowlevel.checkpoint()  # reading one catalogue is a pause of its own
             if name not in saved:
                 continue
-            valid_for, payload = saved[name]
-            if (offer := _decode(name, payload)) is None:
+            if (offer := _decode(name, saved[name].payload)) is None:
                 continue
             offer = await _as_read_today(offer)
             self._redefinitions.learn(name, offer)
-            if valid_for == digest:
+            if saved[name].digest == digest:
                 offers[name] = offer
             else:
                 changed.append(name)
         if changed:
             log.info("started another way than when they were read, so they are read again: %s", ", ".join(changed))
         for name in saved.keys() - set(self._configured()):
-            self._store.forget_server(name)
-        self._store.keep_launches_of(self._configured())
-        self._store.keep_definitions_of(self._configured())
-        by_digest = await self._store.load_eras(now)
+            self._store.servers.forget(name)
+        self._store.servers.keep_launches_of(self._configured())
+        self._store.definitions.forget_others(self._configured())
+        by_digest = await self._store.eras.load_all(now)
         return offers, {name: by_digest[digest] for name, digest in digests.items() if digest in by_digest}
 
 

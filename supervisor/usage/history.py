@@ -17,12 +17,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import trio
 
 from supervisor.host.workbench import beside
+from supervisor.store.records import SavedCalls, SavedPeriod
+from supervisor.store.tables import CallRows, PeriodRows
 from supervisor.usage.periods import KEPT_S, LENGTH_S, OF, Level, Period, decode, start_of
 from supervisor.usage.records import CallRecord
 
@@ -34,37 +36,19 @@ SET_BACK_S: Final = 120.0
 _RECORDS: Final = msgspec.msgpack.Decoder(list[CallRecord])
 _encode: Final = msgspec.msgpack.Encoder().encode
 
-Rows = list[tuple[int, bytes]]
-
-
-class CallStore(Protocol):
-    """Where it is kept; see `supervisor/store/tables.py`."""
-
-    @property
-    def ready(self) -> trio.Event: ...
-
-    def save_period(self, level: str, start: int, payload: bytes) -> None: ...
-
-    async def load_periods(self, level: str, since: float) -> Rows | None: ...
-
-    def expire_periods(self, level: str, before: float) -> None: ...
-
-    def append_calls(self, number: int, payload: bytes, keep: int) -> None: ...
-
-    async def load_calls(self) -> Rows | None: ...
-
 
 class History:
     """What was called. `clock` gives unix seconds; `keep` so many calls are remembered one by one."""
 
-    def __init__(self, store: CallStore, clock: Callable[[], float], keep: int) -> None:
+    def __init__(self, periods: PeriodRows, calls: CallRows, clock: Callable[[], float], keep: int) -> None:
         self.newest = 0
         """The number of the newest call, from 1."""
         self.before = 0
         """So many of them were before this start, as far as that is known."""
         self.settle: Callable[[], None] = lambda: None
         """Called before anything is read: it may have calls for `take`."""
-        self._store = store
+        self._kept = periods
+        self._batches = calls
         self._clock = clock
         self._calls: deque[CallRecord] = deque(maxlen=keep)
         self._keep = keep
@@ -149,26 +133,25 @@ class History:
         if self._fresh:
             fresh = [*self._fresh]
             self._fresh.clear()
-            self._store.append_calls(self.newest - len(fresh) + 1, _encode(fresh), self._keep)
+            self._batches.append(SavedCalls(self.newest - len(fresh) + 1, _encode(fresh)), self._keep)
         if not 0 <= now - self._expired_at < _EXPIRE_S:
             self._expired_at = now
             for level, kept_s in KEPT_S.items():
-                self._store.expire_periods(level, now - kept_s)
+                self._kept.remove_before(level, now - kept_s)
 
     def _save(self, period: Period) -> None:
         if period.level in self._changed:
             self._changed.discard(period.level)
-            self._store.save_period(period.level, period.start, period.encode())
+            self._kept.put(SavedPeriod(period.level, period.start, period.encode()))
 
     async def load(self) -> None:
         """Read what was kept, and make again what was not finished, unless that was done. A checkpoint."""
-        if self._loaded or not self._store.ready.is_set():
+        if self._loaded or not self._kept.ready.is_set():
             return
-        rows: dict[Level, Rows | None] = {
-            level: await self._store.load_periods(level, start_of("day", self._clock() - LENGTH_S["day"]))
-            for level in LENGTH_S
+        rows: dict[Level, list[SavedPeriod] | None] = {
+            level: await self._kept.find(level, start_of("day", self._clock() - LENGTH_S["day"])) for level in LENGTH_S
         }
-        batches = [] if self._calls_read else await self._store.load_calls()
+        batches = [] if self._calls_read else await self._batches.read()
         if batches is None or None in rows.values():
             return
         known = await beside(lambda: {level: dict(_periods(level, each or ())) for level, each in rows.items()})
@@ -202,7 +185,7 @@ class History:
                     self._now[level].merge(whole)
                 elif whole.calls > (known[level][start].calls if start in known[level] else 0):
                     known[level][start] = whole
-                    self._store.save_period(level, start, whole.encode())
+                    self._kept.put(SavedPeriod(level, start, whole.encode()))
         for level, of in OF.items():
             part = known[of].get(self._now[of].start, Period(of, 0))
             whole = known[level].get(self._now[level].start, Period(level, 0))
@@ -231,7 +214,7 @@ class History:
         while minute is not self._now["minute"]:  # one that ended meanwhile would be neither on the disk nor here
             self.settle()
             minute = self._now["minute"]
-            rows = await self._store.load_periods(level, since) if self._store.ready.is_set() else None
+            rows = await self._kept.find(level, since) if self._kept.ready.is_set() else None
             known = await beside(partial(_by_start, level, rows or ()))
         now = self._now
         known[now[level].start] = Period(level, now[level].start)
@@ -246,26 +229,26 @@ def _within(level: Level) -> list[Level]:
     return [level, *(_within(OF[level]) if level in OF else ())]
 
 
-def _by_start(level: Level, rows: Sequence[tuple[int, bytes]]) -> dict[int, Period]:
+def _by_start(level: Level, rows: Sequence[SavedPeriod]) -> dict[int, Period]:
     return dict(_periods(level, rows))
 
 
-def _periods(level: Level, rows: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, Period]]:
-    for start, payload in rows:
-        period = decode(level, start, payload)
+def _periods(level: Level, rows: Sequence[SavedPeriod]) -> Iterator[tuple[int, Period]]:
+    for row in rows:
+        period = decode(level, row.start, row.payload)
         if period is not None:
-            yield start, period
+            yield row.start, period
 
 
-def _calls(batches: Rows, keep: int) -> tuple[int, list[CallRecord]]:
+def _calls(batches: Sequence[SavedCalls], keep: int) -> tuple[int, list[CallRecord]]:
     """Return the number of the newest call and so many of the newest."""
     kept: deque[CallRecord] = deque(maxlen=keep)
     newest = 0
-    for number, payload in batches:
+    for batch in batches:
         try:
-            records = _RECORDS.decode(payload)
+            records = _RECORDS.decode(batch.payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
         kept.extend(records)
-        newest = number + len(records) - 1
+        newest = batch.number + len(records) - 1
     return newest, [*kept]

@@ -135,7 +135,7 @@ class Usage:
         noted: Noted = _note_nothing,
     ) -> None:
         """`keep` is for the history, `noted` for the ledger, the `clock` for both."""
-        self.history = history = History(store, clock, keep)
+        self.history = history = History(store.periods, store.calls, clock, keep)
         self.ledger = ledger = Ledger(clock, noted)
         self.arguments = KeptArguments(keep)
         self._store = store
@@ -150,7 +150,7 @@ class Usage:
     async def load(self) -> None:
         if not self._store.ready.is_set():
             return
-        rows = await self._store.load_usage()
+        rows = await self._store.usage.load()
         self._totals.clear()
         for row in rows:
             self._totals[row.principal][row.server, row.tool] = row
@@ -199,7 +199,7 @@ class Usage:
         self.ledger.settle()
         if self._fresh:
             rows = [row for own in self._fresh.values() for row in own.values()]
-            self._store.add_usage(rows)
+            self._store.usage.add(rows)
             for row in rows:
                 _count(self._totals[row.principal], row)
             self._fresh.clear()

@@ -20,7 +20,7 @@ from supervisor.servers.deployment import Deployment
 TAKERS: Final = "mcpvisor config list names those that take values"
 
 
-class ValuePlace(Struct, frozen=True):
+class ValuePlace(Struct, frozen=True, array_like=True):
     """Who gives a value, a team or a user by name; for which server; what it is called."""
 
     tier: Tier

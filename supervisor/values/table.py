@@ -2,6 +2,7 @@
 
 - A value is on the disk before anybody is told that it was taken.
 - There is one place where they are: `given` of the deployment, whose followers see to the rest.
+- In a fleet all nodes have the same, and each seals them with a key of its own.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+import trio
 from msgspec import json
 from msgspec.structs import astuple, replace
 
 from actors.errors import SupervisorError
 from actors.kit import Latest
 from supervisor.host.workbench import beside
-from supervisor.identity.people import Given, GivenValues, Owner, Person, Tier
+from supervisor.identity.people import Given, GivenValues, Owner, Person
 from supervisor.identity.tokens import NotKept
 from supervisor.servers.deployment import Deployment
-from supervisor.store import SavedValue
+from supervisor.servers.fleet.records import Shared, SharedRecords
+from supervisor.store import Rows, SavedValue
 from supervisor.values.checks import UnknownValue, ValuePlace, check_not_in_file, check_server, check_value
 
 if TYPE_CHECKING:  # cryptography is megabytes, which are needed for what is kept alone
@@ -35,33 +38,12 @@ MAX_OWNER_BYTES: Final = 1_048_576
 MAX_VALUES: Final = 20_000
 MAX_BYTES: Final = 33_554_432
 """Of all that are kept."""
+MAX_AT_ONCE: Final = 50
+"""So many that were heard of are taken before others get their turn: each is sealed for the disk."""
 
 
 class TooManyValues(SupervisorError, kind="busy"):
     """There are as many values as are kept, of all or of one team or user: take some back that nobody needs."""
-
-
-class ValueStore(Protocol):
-    """Where values outlive the daemon."""
-
-    def save_value(self, value: SavedValue) -> None:
-        """Keep it, in the place of one that was there."""
-
-    def forget_value(self, tier: Tier, owner: str, server: str, name: str) -> None:
-        """Keep it no longer."""
-
-    async def secure(self) -> bool:
-        """Wait until all of that is on the disk, and say whether it is."""
-
-
-class ValueSharing(Protocol):
-    """The other nodes of a fleet, which have the same values."""
-
-    def tell(self, place: ValuePlace, given: Given | None) -> None:
-        """Let them have a value, or know that there is none."""
-
-    async def flush(self) -> object:
-        """Wait until they can know, or for a while."""
 
 
 class ValueTable:
@@ -70,9 +52,9 @@ class ValueTable:
     `taken` is called with those that were kept, once they are known.
     """
 
-    def __init__(self, deployment: Latest[Deployment], store: ValueStore, key: bytes) -> None:
+    def __init__(self, deployment: Latest[Deployment], store: Rows[SavedValue], key: bytes) -> None:
         self.read = False
-        self.sharing: ValueSharing | None = None
+        self.sharing: SharedValues | None = None
         self.taken: Callable[[GivenValues], None] = lambda values: None
         self._deployment = deployment
         self._store = store
@@ -148,7 +130,7 @@ class ValueTable:
         if await self._store.secure():
             if self.sharing is not None and self.find(place) is given:
                 self.sharing.tell(place, given)
-                await self.sharing.flush()
+                await self.sharing.records.flush()
             return
         if self.find(place) is given:  # nobody gave another one meanwhile
             self._hold(place, before, self._seal(place, before) if before is not None else None)
@@ -178,10 +160,10 @@ class ValueTable:
     def _keep(self, place: ValuePlace, sealed: SavedValue | None) -> None:
         if sealed is None:
             self._count(place, None)
-            self._store.forget_value(place.tier, place.owner, place.server, place.name)
+            self._store.forget(*astuple(place))
         else:
             self._count(place, len(sealed.sealed))
-            self._store.save_value(sealed)
+            self._store.put(sealed)
 
     def _count(self, place: ValuePlace, size: int | None) -> None:
         """Note how large a value is; None: it is gone."""
@@ -207,3 +189,29 @@ class ValueTable:
             )
         if len(self._sizes) + more > MAX_VALUES or self._bytes.total() + grown > MAX_BYTES:
             raise TooManyValues(f"as much is given as is kept: {MAX_VALUES} values, {MAX_BYTES} bytes in all")
+
+
+class SharedValues(Shared[ValuePlace, Given]):
+    """The values of a table in a fleet: what is given, or taken back, at one node holds at all. `run` has to run."""
+
+    def __init__(self, records: SharedRecords, table: ValueTable) -> None:
+        super().__init__(records, "value", ValuePlace, Given, json)
+        self._table = table
+        self._known = trio.Event()
+        table.sharing, table.taken = self, self._know
+        if table.read:
+            self._know(table.values)
+
+    async def run(self) -> None:
+        """Take what other nodes were given, for ever, once those that this one has kept are known."""
+        await self._known.wait()
+        while True:
+            self._table.hear(await self.wait(MAX_AT_ONCE))
+            await trio.lowlevel.checkpoint()
+
+    def _know(self, values: GivenValues) -> None:
+        for (tier, owner), servers in values.stored.items():
+            for server, given in servers.items():
+                for name, value in given.items():
+                    self.know(ValuePlace(tier, owner, server, name), value)
+        self._known.set()

@@ -4,36 +4,47 @@ from __future__ import annotations
 
 import trio
 
+from supervisor.store.records import CALLS, PERIODS, SavedCalls, SavedPeriod
+from supervisor.store.tables import CallRows, PeriodRows
 from supervisor.usage.history import History
+from tests.fakes.rows import MemoryRows
+
+
+class _Periods(MemoryRows[SavedPeriod], PeriodRows):
+    async def find(self, level: str, since: float) -> list[SavedPeriod] | None:
+        await trio.lowlevel.checkpoint()
+        return [row for _, row in sorted(self.kept.items()) if row.level == level and row.start >= since]
+
+    def remove_before(self, level: str, moment: float) -> None:
+        self.kept = {key: row for key, row in self.kept.items() if row.level != level or row.start >= moment}
+
+
+class _Calls(MemoryRows[SavedCalls], CallRows):
+    def append(self, batch: SavedCalls, keep: int) -> None:
+        self.put(batch)
+        self.kept = {number: row for number, row in self.kept.items() if number >= batch.number - keep}
 
 
 class CallMemory:
-    """Implements `CallStore`."""
+    """The two tables, of one disk."""
 
     def __init__(self) -> None:
+        self.periods, self.calls = _Periods(PERIODS), _Calls(CALLS)
         self.ready = trio.Event()
-        self.rows: dict[tuple[str, int], bytes] = {}
-        self.batches: dict[int, bytes] = {}
 
-    def save_period(self, level: str, start: int, payload: bytes) -> None:
-        self.rows[level, start] = payload
+    @property
+    def ready(self) -> trio.Event:
+        return self.periods.ready
 
-    async def load_periods(self, level: str, since: float) -> list[tuple[int, bytes]] | None:
-        await trio.lowlevel.checkpoint()
-        return [(at, row) for (each, at), row in sorted(self.rows.items()) if each == level and at >= since]
+    @ready.setter
+    def ready(self, event: trio.Event) -> None:
+        self.periods.ready = event
 
-    def expire_periods(self, level: str, before: float) -> None:
-        self.rows = {key: row for key, row in self.rows.items() if key[0] != level or key[1] >= before}
-
-    def append_calls(self, number: int, payload: bytes, keep: int) -> None:
-        self.batches[number] = payload
-        self.batches = {each: batch for each, batch in self.batches.items() if each >= number - keep}
-
-    async def load_calls(self) -> list[tuple[int, bytes]] | None:
-        await trio.lowlevel.checkpoint()
-        return sorted(self.batches.items())
+    @property
+    def written(self) -> int:
+        return self.periods.writes + self.calls.writes
 
 
 def no_history() -> History:
     """Return one without a call."""
-    return History(CallMemory(), lambda: 1000.0, 10)
+    return History((memory := CallMemory()).periods, memory.calls, lambda: 1000.0, 10)

@@ -19,10 +19,11 @@ from supervisor.servers.journals.keeper import LogReader
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Service
+from supervisor.store.records import TOKENS
 from tests.fakes.call_memory import no_history
 from tests.fakes.control import Configured, Obeys
-from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
+from tests.fakes.rows import MemoryRows
 from tests.fakes.told_events import events_of
 from tests.fakes.tool_catalogue import CATALOGUE, USED
 
@@ -49,7 +50,7 @@ def view_of(**more: Any) -> View:
         "configurator": Configured(),
         "editor": Configured(),
         "elicitations": Elicitations(Feed(1), lambda: 1.0),
-        "tokens": TokenTable(NoTokens()),
+        "tokens": TokenTable(MemoryRows(TOKENS)),
         "values": no_values(),
         "history": no_history(),
         "service_for": nobody_serves,

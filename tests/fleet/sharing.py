@@ -10,6 +10,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from supervisor.fleet.records import RecordPut
 from supervisor.servers.fleet.records import SharedRecords
+from supervisor.store.records import RECORDS, FleetRecord
+from tests.fakes.rows import MemoryRows
 from tests.fleet.memory_engine import MemoryEngine
 
 KEY = b"k" * 32
@@ -19,22 +21,16 @@ class Sharing:
     """One node: `heard` is what it was told of tokens, newest last. `disk` is what it keeps over its own restarts."""
 
     def __init__(
-        self, engine: MemoryEngine, *keys: bytes, now: float = 1000.0, disk: dict[str, bytes] | None = None
+        self, engine: MemoryEngine, *keys: bytes, now: float = 1000.0, disk: MemoryRows[FleetRecord] | None = None
     ) -> None:
         self.engine = engine
-        self.disk = {} if disk is None else disk
-        self.records = SharedRecords(engine, keys or (KEY,), lambda: now, self)
+        self.disk = disk or MemoryRows(RECORDS)
+        self.records = SharedRecords(engine, keys or (KEY,), lambda: now, self.disk)
         self.heard: list[tuple[str, bytes | None]] = []
         self.records.follow("token", lambda name, payload: self.heard.append((name, payload)))
 
-    def save_record(self, key: str, sealed: bytes) -> None:
-        self.disk[key] = sealed
-
-    def forget_record(self, key: str) -> None:
-        self.disk.pop(key, None)
-
     async def run(self) -> None:
-        await self.records.restore(dict(self.disk))
+        await self.records.restore([*self.disk.kept.values()])
         self.records.want_everything()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.records.run)

@@ -54,4 +54,4 @@ async def test_every_change_is_there_in_its_order(tmp_path: Path, data: DataDir)
         await until_ready(client)
         assert (await client.get("/api/tools/history?path=one:echo")).status_code == 404
     async with open_store(data.database) as store:
-        assert await store.load_definitions("one", "echo") == []
+        assert await store.definitions.load_of("one", "echo") == []

@@ -245,12 +245,8 @@ async def test_values_of_a_store_that_opens_late_are_read_then(
 async def test_a_value_that_cannot_be_kept_is_not_taken(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def failing(store: WriteBehind) -> bool:
-        del store
-        return False
-
     async with doorway(tmp_path, data) as at:
-        monkeypatch.setattr(WriteBehind, "secure", failing)
+        monkeypatch.setattr(WriteBehind, "state", "degraded")
         answer = await put(at, "operator", "user/ben/github/TOKEN", GIVEN_USER)
         assert (answer.status_code, answer.json()["error"]["data"]["type"]) == (503, "unavailable")
         assert (await rows(at, "operator", user="ben"))["github.TOKEN"]["missing"]

@@ -55,7 +55,7 @@ async def make_node(
 
     keys = FleetKeys([_key_of(key) for key in deployment.value.settings.fleet.keys])
     free = partial(_free_bytes, room)
-    node = FleetNode(engine, deployment, keys, data.place, data.life.hex(), free, room.conditions, store)
+    node = FleetNode(engine, deployment, keys, data.place, data.life.hex(), free, room.conditions, store.fleet_records)
     if store.ready.is_set():
         await _recall(node, store)
     else:
@@ -65,7 +65,7 @@ async def make_node(
 
 async def _recall(node: FleetNode, store: Store) -> None:
     await store.ready.wait()
-    await node.records.restore(await store.load_records())
+    await node.records.restore(await store.fleet_records.load())
 
 
 def _free_bytes(room: Room) -> int:

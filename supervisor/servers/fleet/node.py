@@ -51,9 +51,11 @@ from supervisor.servers.fleet.launch_messages import (
     LaunchMessages,
 )
 from supervisor.servers.fleet.offers import FleetOffers
-from supervisor.servers.fleet.records import RecordStore, SharedRecords
+from supervisor.servers.fleet.records import SharedRecords
 from supervisor.servers.fleet.shared import EndedSessions
 from supervisor.servers.launches.running import Launches
+from supervisor.store import Rows
+from supervisor.store.records import FleetRecord
 
 # The clock of leases: it goes on while the process, or the machine, is stopped.
 
@@ -172,7 +174,7 @@ class FleetNode:
         life: str,
         free_bytes: Callable[[], int],
         conditions: Conditions,
-        store: RecordStore,
+        store: Rows[FleetRecord],
     ) -> None:
         self._deployment = deployment
         self._keys = LaunchKeys(deployment)

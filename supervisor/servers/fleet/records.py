@@ -16,17 +16,20 @@ import hmac
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 import trio
+from msgspec.structs import astuple
 
 from actors.errors import SupervisorError
 from actors.kit import Pauses
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.records import RecordPut
+from supervisor.store import Rows
+from supervisor.store.records import FleetRecord
 
 TOLD_S: Final = 2.0
 """For so long whoever has put something waits for the engine."""
@@ -112,55 +115,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
         return (self.payload is None, self.payload or b"") > (known.payload is None, known.payload or b"")
 
 
-class RecordStore(Protocol):
-    """Where what a node has seen outlives it."""
-
-    def save_record(self, key: str, sealed: bytes) -> None:
-        """Keep it, in the place of one of the same key."""
-
-    def forget_record(self, key: str) -> None:
-        """Keep it no longer."""
-
-
-class NoRecordStore:
-    """Keeps nothing. Implements `RecordStore`."""
-
-    def save_record(self, key: str, sealed: bytes) -> None: ...
-
-    def forget_record(self, key: str) -> None: ...
-
-
 _RECORD: Final = msgspec.msgpack.Decoder(_Record)
-
-
-class Heard(Generic[K, V]):
-    """What other nodes have put of a kind, for whoever takes it in their own time: of each name the newest, the oldest
-    first.
-    """
-
-    def __init__(self, read: Callable[[str, bytes | None], tuple[K, V]]) -> None:
-        self._read = read
-        self._waiting: dict[str, tuple[K, V]] = {}
-        self._bell = trio.lowlevel.ParkingLot()
-
-    def add(self, name: str, payload: bytes | None) -> None:
-        """Raises what `read` raises."""
-        self._waiting[name] = self._read(name, payload)
-        self._bell.unpark_all()
-
-    def drop(self, name: str) -> None:
-        self._waiting.pop(name, None)
-
-    def take(self, most: int = MAX_RECORDS) -> dict[K, V]:
-        """Return what nobody has taken yet."""
-        page = [*islice(self._waiting, most)]
-        return dict(map(self._waiting.pop, page))
-
-    async def wait(self, most: int = MAX_RECORDS) -> dict[K, V]:
-        """Return the same, once there is something."""
-        while not self._waiting:
-            await self._bell.park()
-        return self.take(most)
 
 
 class SharedRecords:
@@ -174,10 +129,10 @@ class SharedRecords:
         engine: Engine,
         keys: Sequence[bytes],
         now: Callable[[], float] = time.time,
-        store: RecordStore | None = None,
+        store: Rows[FleetRecord] | None = None,
     ) -> None:
         self._engine = engine
-        self._store = store or NoRecordStore()
+        self._store = store
         self._now = now
         from supervisor.store.sealing import Sealing  # cryptography is megabytes, which a lone daemon does not need
 
@@ -188,7 +143,6 @@ class SharedRecords:
         self._unheard: dict[str, None] = {}
         self._pending = Pending()
         self._takers: dict[str, TakeRecord] = {}
-        self._heard: dict[str, Heard[Any, Any]] = {}
         self._behind = False
         self.complete = trio.Event()
         """Set when all that the others had put by then is known."""
@@ -197,18 +151,9 @@ class SharedRecords:
         """Have `take` called with each record of a kind that another node puts."""
         self._takers[kind] = take
 
-    def hear(self, kind: str, read: Callable[[str, bytes | None], tuple[K, V]]) -> Heard[K, V]:
-        """Return where each record of a kind waits that another node puts, as `read` makes it of name and payload.
-
-        What this node puts meanwhile is newer than what waits of that name.
-        """
-        self._heard[kind] = heard = Heard(read)
-        self.follow(kind, heard.add)
-        return heard
-
-    async def restore(self, kept: Mapping[str, bytes]) -> None:
+    async def restore(self, kept: Iterable[FleetRecord]) -> None:
         """Know what this node had seen when it ran last, as it was saved. What it cannot open is of another fleet."""
-        for number, (key, sealed) in enumerate(kept.items()):
+        for number, (key, sealed) in enumerate(map(astuple, kept)):
             if number % READ_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
             record = self._unseal(key, sealed)
@@ -242,19 +187,18 @@ class SharedRecords:
             self._learn(key, _Record(0, payload))
             self._pending.add(key)
 
-    def put(self, kind: str, name: str, payload: bytes | None) -> None:
-        """Let all nodes have a record, None: none of that name."""
+    def put(self, kind: str, name: str, payload: bytes | None) -> bool:
+        """Let all nodes have a record, None: none of that name. False for one that is too large to be had elsewhere."""
         key = f"{kind}/{name}"
         if payload is not None and not _may_be_shared(kind, payload):
-            return
-        if (heard := self._heard.get(kind)) is not None:
-            heard.drop(name)
+            return False
         known = self._known.get(key)
         if known is None or known.payload != payload:
             before_ms = 0 if known is None else known.put_ms
             self._learn(key, _Record(max(before_ms + 1, int(self._now() * 1000)), payload))
             self._unheard.pop(key, None)
             self._pending.add(key)
+        return True
 
     def _learn(self, key: str, record: _Record, *, saved: bool = False) -> bool:
         """Know a record, unless what is known counts more; say whether it has another payload than that."""
@@ -281,11 +225,13 @@ class SharedRecords:
             self._forgotten[kind] = max(put_ms, self._forgotten.get(kind, 0))
             del self._known[key]
             self._gone[kind] -= 1
-            self._store.forget_record(key)
+            if self._store is not None:
+                self._store.forget(key)
         self._save(f"{kind}/", _Record(self._forgotten.get(kind, 0), None))
 
     def _save(self, key: str, record: _Record) -> None:
-        self._store.save_record(key, self._seals[0].seal(msgspec.msgpack.encode(record), (key,)))
+        if self._store is not None:
+            self._store.put(FleetRecord(key, self._seals[0].seal(msgspec.msgpack.encode(record), (key,))))
 
     async def flush(self) -> bool:
         """Wait until the engine has what was put so far, or for a while; say whether it has. A checkpoint."""
@@ -385,6 +331,71 @@ class SharedRecords:
             return _RECORD.decode(body) if body else None
         except msgspec.MsgspecError:
             return None  # of another version
+
+
+class Shared(Generic[K, V]):
+    """One kind of records: what is told here holds at all nodes, and what they tell is heard here.
+
+    A name is the text of its key, or JSON of it; bytes are a payload as they are, all else is put by `form`, which is
+    `msgspec.json` or `msgspec.msgpack`. What another version has put, and this one does not understand, is left out.
+    """
+
+    def __init__(self, records: SharedRecords, kind: str, key: Any, value: Any, form: Any = msgspec.msgpack) -> None:
+        self.records = records
+        self._kind = kind
+        self._key = key
+        self._value = value
+        self._form = form
+        self._waiting: dict[str, tuple[K, V | None]] = {}
+        self._bell = trio.lowlevel.ParkingLot()
+        records.follow(kind, self._hear)
+
+    def tell(self, key: K, value: V | None) -> None:
+        """Let all nodes have a value, None: know that there is none. It is newer than what waits of that key."""
+        name = self.name_of(key)
+        if self.records.put(self._kind, name, None if value is None else self._encode(value)):
+            self._waiting.pop(name, None)
+
+    def offer(self, key: K, value: V) -> None:
+        """Let them have a value that this node made by itself, unless there is one."""
+        self.records.offer(self._kind, self.name_of(key), self._encode(value))
+
+    def know(self, key: K, value: V) -> None:
+        """This node has kept a value."""
+        self.records.know(self._kind, self.name_of(key), self._encode(value))
+
+    def hear(self, key: K, value: V | None) -> None:
+        """Take what another node has put; here it waits for whoever takes it in their own time."""
+        self._waiting[self.name_of(key)] = key, value
+        self._bell.unpark_all()
+
+    def take(self, most: int = MAX_RECORDS) -> dict[K, V | None]:
+        """Return what nobody has taken yet: of each key the newest, the oldest first."""
+        page = [*islice(self._waiting, most)]
+        return dict(map(self._waiting.pop, page))
+
+    async def wait(self, most: int = MAX_RECORDS) -> dict[K, V | None]:
+        """Return the same, once there is something."""
+        while not self._waiting:
+            await self._bell.park()
+        return self.take(most)
+
+    def name_of(self, key: K) -> str:
+        return key if isinstance(key, str) else msgspec.json.encode(key).decode()
+
+    def value_type(self) -> Any:
+        """What a payload is decoded to."""
+        return self._value
+
+    def _encode(self, value: V) -> bytes:
+        return value if isinstance(value, bytes) else bytes(self._form.encode(value))
+
+    def _hear(self, name: str, payload: bytes | None) -> None:
+        key: Any = name if self._key is str else msgspec.json.decode(name, type=self._key)
+        value: Any = payload
+        if payload is not None and self._value is not bytes:
+            value = self._form.decode(payload, type=self.value_type())
+        self.hear(key, value)
 
 
 def _may_be_shared(kind: str, payload: bytes) -> bool:

@@ -9,9 +9,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
-import msgspec
 import trio
 from msgspec.structs import replace
 
@@ -20,56 +19,35 @@ from actors.errors import SupervisorError
 from actors.kit import Pauses
 from supervisor.fleet.engine import Engine
 from supervisor.identity.tokens import SavedToken, TokenStore, TokenTable
-from supervisor.servers.fleet.records import Pending
+from supervisor.servers.fleet.records import Pending, Shared, SharedRecords
 from supervisor.store.approvals import Approvals
 
-if TYPE_CHECKING:
-    from supervisor.servers.fleet.records import SharedRecords
 
-
-_PINS_KIND: Final = "pins"
-_PINS: Final = msgspec.msgpack.Decoder(Pins)
-
-
-class SharedApprovals:
+class SharedApprovals(Shared[str, Pins]):
     """Implements `ApprovalSharing`. `run` has to run."""
 
     def __init__(self, records: SharedRecords, approvals: Approvals) -> None:
-        self._records = records
+        super().__init__(records, "pins", str, Pins)
         self._approvals = approvals
-        self._heard = records.hear(_PINS_KIND, _read_pins)
         approvals.share(self)
 
-    def tell(self, server: str, pins: Pins) -> None:
-        self._records.put(_PINS_KIND, server, msgspec.msgpack.encode(pins))
-
-    def offer(self, server: str, pins: Pins) -> None:
-        self._records.offer(_PINS_KIND, server, msgspec.msgpack.encode(pins))
-
     async def read(self) -> Mapping[str, Pins]:
-        await self._records.complete.wait()
-        return _given_pins(self._heard.take())
+        await self.records.complete.wait()
+        return _given(self.take())
 
     async def run(self) -> None:
         """Take what other nodes approve, for ever, once it is known what is approved here."""
         await self._approvals.known.wait()
         while True:
-            await self._approvals.hear(_given_pins(await self._heard.wait()))
+            await self._approvals.hear(_given(await self.wait()))
 
 
-def _read_pins(server: str, payload: bytes | None) -> tuple[str, Pins | None]:
-    return server, None if payload is None else _PINS.decode(payload)
-
-
-def _given_pins(heard: Mapping[str, Pins | None]) -> dict[str, Pins]:
+def _given(heard: Mapping[str, Pins | None]) -> dict[str, Pins]:
     return {server: pins for server, pins in heard.items() if pins is not None}  # nobody takes an approval back
 
 
-# Servers that are switched off, at all nodes of a fleet: what is ordered at one of them is carried out at all.
-
 log = logging.getLogger(__name__)
 
-_SWITCH_KIND: Final = "switch"
 _ON: Final = b"on"
 _OFF: Final = b"off"
 
@@ -83,73 +61,64 @@ class SwitchBoard(Protocol):
         """Carry out what was ordered elsewhere. Raises what an order raises."""
 
 
-class SharedSwitches:
-    """`off` are the servers that this node knows as switched off. `run` has to run."""
+class SharedSwitches(Shared[str, bytes]):
+    """Servers that are switched off, of which `off` are those that this node knows: what is ordered at one node is
+    carried out at all. `run` has to run."""
 
     def __init__(self, records: SharedRecords, board: SwitchBoard, off: Iterable[str]) -> None:
+        super().__init__(records, "switch", str, bytes)
         self._board = board
-        self._heard = records.hear(_SWITCH_KIND, lambda server, payload: (server, payload != _OFF))
         for server in off:
-            records.know(_SWITCH_KIND, server, _OFF)
-        board.switched = lambda server, on: records.put(_SWITCH_KIND, server, _ON if on else _OFF)
+            self.know(server, _OFF)
+        board.switched = lambda server, on: self.tell(server, _ON if on else _OFF)
 
     async def run(self) -> None:
         """Carry out what other nodes were ordered, for ever."""
         while True:
-            for server, on in (await self._heard.wait(1)).items():
+            for server, state in (await self.wait(1)).items():
                 try:
-                    await self._board.switch(server, on=on)
+                    await self._board.switch(server, on=state != _OFF)
                 except SupervisorError as error:
                     log.warning("%s is not switched as all nodes were told: %s", server, error.message)
 
 
-# Tokens of a fleet: what is made or revoked at one node is so at all.
+class SharedTokens(Shared[str, SavedToken]):
+    """Tokens: what is made or revoked at one node is so at all. When one was used each node notes for itself.
 
-_TOKEN_KIND: Final = "token"
-_TOKEN: Final = msgspec.msgpack.Decoder(SavedToken)
-
-
-class SharedTokens:
-    """Implements `TokenStore`: the store of this node, and the records of the fleet. When one was used each node notes
-    for itself."""
+    Implements `TokenStore`, over the store of this node.
+    """
 
     def __init__(self, store: TokenStore, records: SharedRecords) -> None:
+        super().__init__(records, "token", str, SavedToken)
         self._store = store
-        self._records = records
         self._table: TokenTable
 
     def attach(self, table: TokenTable) -> None:
         """Have a table hear of what other nodes do."""
         self._table = table
         table.taken = self._know
-        self._records.follow(_TOKEN_KIND, self._hear)
 
     def _know(self, saved: Collection[SavedToken]) -> None:
         for token in saved:
-            self._records.know(_TOKEN_KIND, token.digest.hex(), _encode_token(token))
+            self.know(token.digest.hex(), replace(token, used_at=None))
 
-    def save_token(self, token: SavedToken) -> None:
-        self._store.save_token(token)
-        self._records.put(_TOKEN_KIND, token.digest.hex(), _encode_token(token))
+    def put(self, token: SavedToken, /) -> None:
+        self._store.put(token)
+        self.tell(token.digest.hex(), replace(token, used_at=None))
 
-    def forget_token(self, digest: bytes) -> None:
-        self._store.forget_token(digest)
-        self._records.put(_TOKEN_KIND, digest.hex(), None)
+    def forget(self, digest: bytes, /) -> None:
+        self._store.forget(digest)
+        self.tell(digest.hex(), None)
 
     async def secure(self) -> bool:
-        return await self._store.secure() and await self._records.flush()
+        return await self._store.secure() and await self.records.flush()
 
-    def _hear(self, name: str, payload: bytes | None) -> None:
-        if payload is None:
-            self._table.hear_revocation(bytes.fromhex(name))
+    def hear(self, key: str, value: SavedToken | None) -> None:
+        if value is None:
+            self._table.hear_revocation(bytes.fromhex(key))
         else:
-            token = _TOKEN.decode(payload)
-            self._store.save_token(token)
-            self._table.take([token])
-
-
-def _encode_token(token: SavedToken) -> bytes:
-    return msgspec.msgpack.encode(replace(token, used_at=None))
+            self._store.put(value)
+            self._table.take([value])
 
 
 # The sessions that end at this node, as the engine hears of them: whoever takes over for us must not revive them.

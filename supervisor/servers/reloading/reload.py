@@ -335,7 +335,7 @@ class Reload:
         for name in changes.removed:
             await self._servers.remove(name, REMOVED, new.settings.reload_drain_s)
             await self._servers.forget(name)
-            self._store.switch_server(name, disabled=False)
+            self._store.switched_off.forget(name)
         wanted = []
         for name in new.entries:
             if name in changes.replaced:
@@ -365,7 +365,7 @@ class Reload:
 
     async def _switched_off(self) -> frozenset[str]:
         await self._store.keep()
-        return await self._store.load_disabled()
+        return frozenset(row.name for row in await self._store.switched_off.load())
 
 
 def _end(reply: Reply[Reloaded]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal, Protocol, cast
+from typing import Final, Literal, cast
 
 import msgspec
 import trio
@@ -30,6 +30,8 @@ from supervisor.identity.audit import Audit
 from supervisor.metatools import questions
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import Parked, Parking, UserRequest, ask_user, take_answer
+from supervisor.store import Rows
+from supervisor.store.records import SavedConsent
 
 # What people have said yes to for longer than one call: a tool, as it was defined then, for a session or for good.
 #
@@ -59,13 +61,10 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         text = "\0".join((self.principal, self.server, self.tool, self.client)).encode()
         return hashlib.sha256(text + self.pinned).hexdigest()[:12]
 
-
-class ConsentStore(Protocol):
-    """Where those for good are kept."""
-
-    def save_consent(self, consent: Consent) -> None: ...
-
-    def forget_consent(self, consent: Consent) -> None: ...
+    @property
+    def saved(self) -> SavedConsent:
+        """What is kept of one for good."""
+        return SavedConsent(self.principal, self.server, self.tool, self.pinned, self.given_at)
 
 
 class Consents:
@@ -77,7 +76,7 @@ class Consents:
     def __init__(
         self,
         clock: Callable[[], float],
-        store: ConsentStore | None = None,
+        store: Rows[SavedConsent] | None = None,
         elapsed: Callable[[], float] = trio.current_time,
     ) -> None:
         self._clock = clock
@@ -86,9 +85,10 @@ class Consents:
         self._store = store
         self._given: OrderedDict[str, Consent] = OrderedDict()
 
-    def take(self, kept: Iterable[Consent]) -> None:
+    def take(self, kept: Iterable[SavedConsent]) -> None:
         """Know those that were kept."""
-        for consent in kept:
+        for saved in kept:
+            consent = Consent(**msgspec.structs.asdict(saved))
             self._given.setdefault(consent.id, consent)
 
     def has(self, exchange: Exchange, server: str) -> bool:
@@ -108,7 +108,7 @@ class Consents:
         if given.client:
             self._until[given.id] = self._elapsed() + SESSION_S
         if not given.client and self._store is not None:
-            self._store.save_consent(given)
+            self._store.put(given.saved)
         return given
 
     def of(self, principal: Principal | None) -> list[Consent]:
@@ -120,7 +120,7 @@ class Consents:
         self._given.pop(consent.id, None)
         self._until.pop(consent.id, None)
         if not consent.client and self._store is not None:
-            self._store.forget_consent(consent)
+            self._store.forget(consent.principal, consent.server, consent.tool, consent.pinned)
 
     def _holds(self, wanted: Consent) -> bool:
         given = self._given.get(wanted.id)

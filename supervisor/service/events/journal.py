@@ -30,7 +30,7 @@ from supervisor.service.events.limits import (
     MAX_READ_BYTES,
     TooManyEvents,
 )
-from supervisor.store.tables import SavedOccurrence, SavedTopic
+from supervisor.store.records import SavedJournal, SavedOccurrence, SavedTopic
 
 RESERVED: Final = 1_000_000
 """So many numbers are given until it is saved again which ones no later life of the daemon gives."""
@@ -140,17 +140,17 @@ class TopicLog:
 
 
 class Disk(Protocol):
-    """Where it is kept; see `OccurrenceTable`."""
+    """Where it is kept; see `supervisor.store.tables.OccurrenceRows`."""
 
-    def append_occurrences(self, topic: str, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool: ...
+    def append(self, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool: ...
 
-    def trim_occurrences(self) -> None: ...
+    def trim(self) -> None: ...
 
     async def load_topic(self, topic: str) -> tuple[SavedTopic, list[SavedOccurrence]] | None: ...
 
-    async def load_journal(self) -> tuple[str, int]: ...
+    async def load_journal(self) -> SavedJournal: ...
 
-    def save_journal(self, life: str, reserved: int) -> None: ...
+    def save_journal(self, journal: SavedJournal) -> None: ...
 
 
 class Journal:
@@ -177,13 +177,15 @@ class Journal:
         fresh, self._number = self.life, round(self.clock() * 1000)
         if self._disk is None:
             return
-        life, last = await self._disk.load_journal()
-        self.life, self._number = life or fresh, max(last, self._number)
+        kept = await self._disk.load_journal()
+        self.life, self._number = kept.life or fresh, max(kept.reserved, self._number)
         self._reserve()
-        if await self._disk.load_journal() != (self.life, self._reserved):  # it is not there yet, or never will be
+        if await self._disk.load_journal() != SavedJournal(
+            self.life, self._reserved
+        ):  # it is not there yet, or never will be
             self.life = fresh
             self._reserve()
-        self._disk.trim_occurrences()
+        self._disk.trim()
 
     def cursor(self, topic: str, number: int) -> str:
         """Return how clients know a place in a topic."""
@@ -212,7 +214,7 @@ class Journal:
         """Return what is kept of a topic. A checkpoint where it has to be read."""
         if topic not in self._logs:
             saved = await self._disk.load_topic(topic) if self._disk is not None else None
-            log = TopicLog(topic) if saved is None else restored(topic, *saved)
+            log = TopicLog(topic) if saved is None else restored(*saved)
             self._logs.setdefault(topic, log)
         self._logs.move_to_end(topic)
         idle = (name for name, log in self._logs.items() if not log.followed and name != topic)
@@ -231,13 +233,13 @@ class Journal:
         log.add(kept)
         if not kept.number % SUMMED_EVERY and sum(each.bytes for each in self._logs.values()) > MAX_ALL_BYTES:
             max(self._logs.values(), key=lambda each: each.bytes).halve()
-        self._save(log, (SavedOccurrence(kept.number, event_id, time, body),))
+        self._save(log, (SavedOccurrence(kept.number, log.topic, event_id, time, body),))
 
     def mark_gap(self, log: TopicLog, cursor: str | None) -> None:
         """Something is missing in a topic, whose source goes on from there."""
         log.mark_gap(self._next())
         log.cursor = _kept_cursor(cursor)
-        self._save(log, (SavedOccurrence(log.head, "", self.clock(), b""),))
+        self._save(log, (SavedOccurrence(log.head, log.topic, "", self.clock(), b""),))
 
     def note_cursor(self, log: TopicLog, cursor: str | None) -> None:
         """Nothing happened, but the source was followed until there."""
@@ -254,25 +256,25 @@ class Journal:
     def _reserve(self) -> None:
         self._reserved = self._number + RESERVED
         if self._disk is not None:
-            self._disk.save_journal(self.life, self._reserved)
+            self._disk.save_journal(SavedJournal(self.life, self._reserved))
 
     def _save(self, log: TopicLog, rows: tuple[SavedOccurrence, ...]) -> None:
         if self._disk is None:
             return
-        gaps = () if log.owed is None else (SavedOccurrence(log.owed, "", self.clock(), b""),)
-        if self._disk.append_occurrences(log.topic, (*gaps, *rows), SavedTopic(log.since, log.cursor)):
+        gaps = () if log.owed is None else (SavedOccurrence(log.owed, log.topic, "", self.clock(), b""),)
+        if self._disk.append((*gaps, *rows), SavedTopic(log.topic, log.since, log.cursor)):
             log.owed = None
         elif rows and log.owed is None:
             log.owed = self._next()
         self._added += len(rows)
         if self._added >= TRIMMED_EVERY:
             self._added = 0
-            self._disk.trim_occurrences()
+            self._disk.trim()
 
 
-def restored(topic: str, followed: SavedTopic, rows: Iterable[SavedOccurrence]) -> TopicLog:
+def restored(followed: SavedTopic, rows: Iterable[SavedOccurrence]) -> TopicLog:
     """Return what was kept of a topic before."""
-    log = TopicLog(topic, followed.since, followed.cursor)
+    log = TopicLog(followed.topic, followed.since, followed.cursor)
     for row in rows:
         if row.event_id:
             log.add(Kept(row.number, row.event_id, row.time, row.body))

@@ -17,7 +17,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import trio
@@ -55,7 +55,8 @@ from supervisor.service.events.posting import Health, Poster, Posting
 from supervisor.service.events.requests import Wanted
 from supervisor.service.events.sources import WEBHOOK, Viewpoint
 from supervisor.service.events.topics import Topic, Topics, checked
-from supervisor.store.tables import SavedWebhook
+from supervisor.store import Rows
+from supervisor.store.records import SavedWebhook
 
 if TYPE_CHECKING:
     from supervisor.store.sealing import Sealing
@@ -165,21 +166,6 @@ RIGHTS_S: Final = 60.0
 MAX_VERIFIED: Final = 4096
 
 
-class WebhookStore(Protocol):
-    """Where subscriptions outlive the daemon; see `supervisor.store`."""
-
-    @property
-    def ready(self) -> trio.Event: ...
-
-    def save_webhook(self, saved: SavedWebhook) -> None: ...
-
-    def forget_webhook(self, id_: str) -> None: ...
-
-    async def load_webhooks(self, now: float) -> list[SavedWebhook] | None: ...
-
-    async def keep(self) -> bool: ...
-
-
 class Subscription:
     """One of them. `expires_at` in unix seconds; `cursor` is where it goes on; `posting` does so while it can.
 
@@ -209,7 +195,7 @@ class Webhooks:
         self,
         topics: Topics,
         callbacks: Callbacks,
-        store: WebhookStore,
+        store: Rows[SavedWebhook],
         key: bytes,
         view: Callable[[Principal, Role], Awaitable[Viewpoint | None]],
         whole: Viewpoint,
@@ -382,7 +368,7 @@ class Webhooks:
         if not self._read:
             await self._store.ready.wait()
             # The disk tells nobody that it has recovered.
-            while (saved := await self._store.load_webhooks(self._clock())) is None:  # noqa: ASYNC110
+            while (saved := await self._store.read()) is None:  # noqa: ASYNC110
                 await trio.sleep(READ_AGAIN_S)
             self._take(saved)
             self._read = True
@@ -507,7 +493,7 @@ class Webhooks:
         for each in saved:
             terms = self._sealing.open(each.sealed, (each.id,), Terms)
             if terms is None:
-                self._store.forget_webhook(each.id)
+                self._store.forget(each.id)
                 continue
             self._all[each.id] = Subscription(each.id, terms, each.expires_at, each.cursor, Health(self._clock))
             self._shares.add(terms.principal)
@@ -517,11 +503,11 @@ class Webhooks:
     def _save(self, known: Subscription) -> None:
         sealed = self._sealing.seal(encode(known.terms), (known.id,))
         saved = SavedWebhook(id=known.id, expires_at=known.expires_at, cursor=known.cursor, sealed=sealed)
-        self._store.save_webhook(saved)
+        self._store.put(saved)
 
     def _forget(self, known: Subscription) -> None:
         del self._all[known.id]
         self._shares.remove(known.terms.principal)
-        self._store.forget_webhook(known.id)
+        self._store.forget(known.id)
         if known.scope is not None:
             known.scope.cancel()

@@ -24,6 +24,7 @@ from actors.transport.stdio.resources.groups import look_at_memory, own_group, w
 from supervisor.host.program import Systemd
 from supervisor.servers.journals.files import LogFiles, ReadLimit, file_name, parse_file_name
 from supervisor.store.database import Database
+from supervisor.store.records import SavedCalls
 from supervisor.store.sealing import Sealing
 from supervisor.usage import history
 from supervisor.usage.periods import decode
@@ -54,7 +55,7 @@ def records(data: bytes) -> None:
     period = decode("minute", 0, data)
     if period is not None:
         same(decode("minute", 0, period.encode()), period)
-    newest, calls = history._calls([(1, data), (5, data)], 10)
+    newest, calls = history._calls([SavedCalls(1, data), SavedCalls(5, data)], 10)
     assert newest >= len(calls) - 10
     json.read_or(_PINS, data, None)
     assert _SEALING.open(data, ("a",), Offer) is None

@@ -22,6 +22,7 @@ from supervisor.demo.setting import running_daemon
 from supervisor.host.version import VERSION
 from supervisor.store import open_store
 from supervisor.store.file import SCHEMA_VERSION, move_aside
+from supervisor.store.records import SwitchedOff
 from tests.supervisor.store.earlier import make_database
 
 STATE = Path(".local") / "state" / "mcpvisor"
@@ -169,7 +170,7 @@ async def test_the_database_of_a_running_daemon_is_read(machine: Machine) -> Non
     root = machine.home / STATE
     root.mkdir(parents=True, mode=0o700)
     async with open_store(root / "store.sqlite3") as store:
-        store.switch_server("a", disabled=True)
+        store.switched_off.put(SwitchedOff("a"))
         await store.flush()
         assert await trio.to_thread.run_sync(machine.said, "database") == [("ok", f"schema {SCHEMA_VERSION}", "")]
 

@@ -55,7 +55,7 @@ class Keeping:
         return EventBatch(id=f"evt_{ids[0]}", events=events, ids=ids, texts=texts, dropped=0)
 
     async def kept(self, limit: int = 1000, before: int | None = None, type_: str = "", server: str = "") -> list[str]:
-        rows = await self.store.load_events(limit, before, type_, server)
+        rows = await self.store.events.find(limit, before, type_, server)
         assert [number for number, _ in rows] == sorted((number for number, _ in rows), reverse=True)
         return [json.loads(payload)["id"] for _, payload in rows]
 

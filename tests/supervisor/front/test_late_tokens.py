@@ -11,8 +11,9 @@ from supervisor.front.edge.request import HttpRequest, NotAllowed
 from supervisor.identity.operator_key import OperatorKey, endpoint, sign_pass
 from supervisor.identity.requester import Requester
 from supervisor.identity.tokens import SavedToken, TokenTable, digest_of, new_token
+from supervisor.store.records import TOKENS
 from tests.fakes.deployments import deployment
-from tests.fakes.no_tokens import NoTokens
+from tests.fakes.rows import MemoryRows
 
 KEY, NOW, END = b"k" * 32, 100.0, endpoint(("127.0.0.1", 3001))
 
@@ -34,7 +35,7 @@ def request(token: str) -> HttpRequest:
 
 
 async def test_a_token_is_no_wrong_one_before_it_is_known_which_there_are() -> None:
-    tokens, text = TokenTable(NoTokens()), new_token()
+    tokens, text = TokenTable(MemoryRows(TOKENS)), new_token()
     operator = OperatorKey(KEY, b"boot", lambda: NOW)
     admission = Admission(tokens, deployment(), operator, lambda: NOW)
     for _ in range(30):

@@ -6,32 +6,15 @@ import pytest
 
 from actors.errors import InvalidArguments
 from supervisor.identity import tokens as module
-from supervisor.identity.tokens import USE_NOTED_S, NotKept, SavedToken, TokenTable, TooManyTokens, id_of, token_of
+from supervisor.identity.tokens import USE_NOTED_S, NotKept, TokenTable, TooManyTokens, id_of, token_of
 from supervisor.operations import ROLES
-
-
-class Disk:
-    """Keeps what it is given while it works."""
-
-    def __init__(self) -> None:
-        self.kept: dict[bytes, SavedToken] = {}
-        self.works = True
-        self.writes = 0
-
-    def save_token(self, token: SavedToken) -> None:
-        self.writes += 1
-        self.kept[token.digest] = token
-
-    def forget_token(self, digest: bytes) -> None:
-        self.kept.pop(digest, None)
-
-    async def secure(self) -> bool:
-        return self.works
+from supervisor.store.records import TOKENS
+from tests.fakes.rows import MemoryRows
 
 
 @pytest.mark.case("I10")
 async def test_a_token_is_found_by_its_text_until_it_expires() -> None:
-    disk = Disk()
+    disk = MemoryRows(TOKENS)
     tokens = TokenTable(disk)
     text, made = await tokens.make("ana", role="admin", team="core", label="laptop", expires_at=200.0, now=100.0)
     for now in (100.0, 199.9):
@@ -46,7 +29,7 @@ async def test_a_token_is_found_by_its_text_until_it_expires() -> None:
 
 
 async def test_a_token_is_known_after_a_restart() -> None:
-    disk = Disk()
+    disk = MemoryRows(TOKENS)
     text, _ = await TokenTable(disk).make("ana", role="member", now=100.0)
     later = TokenTable(disk)
     assert later.find(text, 300.0) is None
@@ -55,7 +38,7 @@ async def test_a_token_is_known_after_a_restart() -> None:
 
 
 async def test_its_last_use_is_noted_now_and_then() -> None:
-    disk = Disk()
+    disk = MemoryRows(TOKENS)
     tokens = TokenTable(disk)
     text, made = await tokens.make("ana", role="member", now=100.0)
     for now in (101.0, 102.0, 101.0 + USE_NOTED_S, 102.0 + USE_NOTED_S):
@@ -65,7 +48,7 @@ async def test_its_last_use_is_noted_now_and_then() -> None:
 
 
 async def test_one_that_is_revoked_is_refused_at_once_and_gone_from_the_disk() -> None:
-    disk, told = Disk(), list[bytes]()
+    disk, told = MemoryRows(TOKENS), list[bytes]()
     tokens = TokenTable(disk)
     tokens.revoked = told.append
     text, made = await tokens.make("ana", role="member", now=100.0)
@@ -78,7 +61,7 @@ async def test_one_that_is_revoked_is_refused_at_once_and_gone_from_the_disk() -
 
 
 async def test_nothing_is_promised_that_is_not_on_the_disk() -> None:
-    disk = Disk()
+    disk = MemoryRows(TOKENS)
     tokens = TokenTable(disk)
     text, made = await tokens.make("ana", role="member", now=100.0)
     disk.works = False
@@ -91,14 +74,15 @@ async def test_nothing_is_promised_that_is_not_on_the_disk() -> None:
 
 
 async def test_one_that_is_revoked_while_it_is_made_in_vain_is_none() -> None:
-    class Full(Disk):
-        async def secure(self) -> bool:
-            (made,) = tokens.all()
-            self.secure = super().secure  # type: ignore[method-assign]  # once
-            await tokens.revoke(id_of(made.digest))
-            return False
+    async def fill() -> bool:
+        (made,) = tokens.all()
+        disk.secure = disk.flush
+        await tokens.revoke(id_of(made.digest))
+        return False
 
-    tokens = TokenTable(Full())
+    disk = MemoryRows(TOKENS)
+    disk.secure = fill
+    tokens = TokenTable(disk)
     with pytest.raises(NotKept, match="no token was made"):
         await tokens.make("ana", role="member", now=100.0)
     assert tokens.all() == []
@@ -106,7 +90,7 @@ async def test_one_that_is_revoked_while_it_is_made_in_vain_is_none() -> None:
 
 async def test_so_many_are_kept_and_expired_ones_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TOKENS", 2)
-    tokens = TokenTable(Disk())
+    tokens = TokenTable(MemoryRows(TOKENS))
     await tokens.make("ana", role="member", expires_at=150.0, now=100.0)
     await tokens.make("ben", role="member", now=101.0)
     with pytest.raises(TooManyTokens):
@@ -116,7 +100,7 @@ async def test_so_many_are_kept_and_expired_ones_make_room(monkeypatch: pytest.M
 
 
 async def test_what_becomes_of_tokens_is_told_for_the_audit() -> None:
-    disk, told = Disk(), list[tuple[str, str]]()
+    disk, told = MemoryRows(TOKENS), list[tuple[str, str]]()
     tokens = TokenTable(disk, lambda change, token: told.append((change, token.user)))
     _, made = await tokens.make("ana", role="member", expires_at=200.0, now=100.0)
     _, other = await tokens.make("ben", role="member", now=300.0)
@@ -132,7 +116,7 @@ async def test_what_becomes_of_tokens_is_told_for_the_audit() -> None:
 
 
 async def test_a_token_for_one_server_is_none_elsewhere_and_others_are_none_there() -> None:
-    tokens = TokenTable(Disk())
+    tokens = TokenTable(MemoryRows(TOKENS))
     text, made = await tokens.make("ana", role="member", server="github", now=100.0)
     whole, _ = await tokens.make("ana", role="member", now=100.0)
     assert made.server == "github"
@@ -142,7 +126,7 @@ async def test_a_token_for_one_server_is_none_elsewhere_and_others_are_none_ther
 
 
 async def test_whether_a_user_can_still_come_in_is_known_without_the_token() -> None:
-    tokens = TokenTable(Disk())
+    tokens = TokenTable(MemoryRows(TOKENS))
     assert tokens.has("ana", "", 100.0), "nobody is shut out before all are known"
     tokens.take(())
     assert not tokens.has("ana", "", 100.0)

@@ -33,7 +33,9 @@ from supervisor.phrases.describing import (
 )
 from supervisor.phrases.phrase_book import KnownTool, Page, PhraseBook
 from supervisor.phrases.sources import Sources
+from supervisor.store.records import PHRASES, SavedPhrases
 from tests.fakes.chat_model import answer_to, defined, definitions_in
+from tests.fakes.rows import MemoryRows
 
 NOTE, FIND = defined("add_note", "Keeps a note.", "text"), defined("find_notes", "Looks notes up.", "words")
 
@@ -45,29 +47,10 @@ def say(told: dict[str, Any]) -> list[str]:
     return [f"first wish for {told['name'][:3]} please", f"another wish for {told['name'][:3]} please"]
 
 
-class Kept:
-    """What a store keeps, for several runs."""
-
-    def __init__(self) -> None:
-        self.ready = trio.Event()
-        self.ready.set()
-        self.rows: dict[bytes, bytes] = {}
-        self.used: list[bytes] = []
-
-    async def load_phrases(self) -> Mapping[bytes, bytes] | None:
-        return dict(self.rows)
-
-    def save_phrases(self, phrases: Mapping[bytes, bytes]) -> None:
-        self.rows.update(phrases)
-
-    def use_phrases(self, digests: Sequence[bytes]) -> None:
-        self.used += digests
-
-
 class Scene:
     """A catalogue, a model that does as `answer` says, and what the registry is told."""
 
-    def __init__(self, store: Kept, *, by_clients: bool = False, **settings: Any) -> None:
+    def __init__(self, store: MemoryRows[SavedPhrases], *, by_clients: bool = False, **settings: Any) -> None:
         self.store = store
         named = {"sampling": True} if by_clients else {"url": "http://127.0.0.1/", "model": "small"}
         self.settings = DescribeSettings(**{**named, **settings})
@@ -139,7 +122,7 @@ def failing(messages: Sequence[Message]) -> bytes:
 
 
 async def test_each_definition_is_asked_for_once_in_batches_of_one_server(autojump_clock: object) -> None:
-    scene = Scene(Kept(), batch=2)
+    scene = Scene(MemoryRows(PHRASES), batch=2)
     scene.offer(notes=[NOTE, FIND, defined("drop_note", "x")], other=[defined("zoom", "y")])
     async with running(scene):
         assert scene.questions == [["add_note", "find_notes"], ["drop_note"], ["zoom"]]
@@ -155,7 +138,7 @@ async def test_each_definition_is_asked_for_once_in_batches_of_one_server(autoju
 
 
 async def test_a_restart_asks_nothing_again_and_a_changed_definition_is_asked_for(autojump_clock: object) -> None:
-    store = Kept()
+    store = MemoryRows(PHRASES)
     first = Scene(store)
     first.offer(notes=[NOTE, FIND])
     async with running(first):
@@ -165,7 +148,7 @@ async def test_a_restart_asks_nothing_again_and_a_changed_definition_is_asked_fo
     async with running(second):
         assert second.questions == []
         assert second.told == [frozenset({"notes"})]  # what was kept was read after the index was made
-        assert sorted(store.used) == sorted(store.rows)
+        assert sorted(store.used) == sorted(store.kept)
         second.offer(notes=[NOTE, replace(FIND, described=quoted("Looks notes up by words."))])
         await trio.sleep(1)
         assert second.questions == [["find_notes"]]
@@ -174,7 +157,7 @@ async def test_a_restart_asks_nothing_again_and_a_changed_definition_is_asked_fo
 async def test_what_has_sentences_is_suspicious_or_secret_is_not_shown_to_the_model(
     autojump_clock: object,
 ) -> None:
-    scene = Scene(Kept())
+    scene = Scene(MemoryRows(PHRASES))
     page = Page(server="notes", package="", made="by hand", tools=(KnownTool.of(FIND, ("where was that note",)),))
     scene.sources = scene.describing._sources = Sources([PhraseBook([page])])
     seen: list[str] = []
@@ -193,7 +176,7 @@ async def test_what_has_sentences_is_suspicious_or_secret_is_not_shown_to_the_mo
 
 
 async def test_within_a_day_so_many_are_asked_for_and_no_more_also_over_a_restart(autojump_clock: object) -> None:
-    store = Kept()
+    store = MemoryRows(PHRASES)
     tools = [defined(f"tool{number}x", "x") for number in range(7)]
     first = Scene(store, tools_per_day=3, batch=2)
     first.offer(many=tools)
@@ -216,7 +199,7 @@ async def test_within_a_day_so_many_are_asked_for_and_no_more_also_over_a_restar
 async def test_a_model_that_fails_is_left_alone_for_longer_each_time_and_asked_in_turns(
     autojump_clock: object,
 ) -> None:
-    scene = Scene(Kept(), batch=1)
+    scene = Scene(MemoryRows(PHRASES), batch=1)
     scene.offer(notes=[NOTE, FIND], other=[defined("zoom", "y")])
     scene.answer = failing
     async with running(scene):
@@ -236,7 +219,7 @@ async def test_a_model_that_fails_is_left_alone_for_longer_each_time_and_asked_i
 async def test_an_answer_without_use_is_asked_for_thrice_and_again_after_a_week_or_of_another_model(
     autojump_clock: object,
 ) -> None:
-    store = Kept()
+    store = MemoryRows(PHRASES)
     scene = Scene(store)
     scene.answer = lambda messages: b"I would rather not."
     scene.offer(notes=[NOTE])
@@ -262,7 +245,7 @@ async def test_an_answer_without_use_is_asked_for_thrice_and_again_after_a_week_
 
 
 async def test_a_definition_that_spoils_an_answer_costs_few_of_those_beside_it_theirs(autojump_clock: object) -> None:
-    scene = Scene(Kept(), batch=8)
+    scene = Scene(MemoryRows(PHRASES), batch=8)
     names = [f"{a}zzz" for a in LETTERS[:8]]
 
     def spoilt(messages: Sequence[Message]) -> bytes:
@@ -282,7 +265,7 @@ async def test_a_definition_that_spoils_an_answer_costs_few_of_those_beside_it_t
 async def test_a_server_that_changes_all_the_time_takes_little_from_the_others(
     autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    scene = Scene(Kept(), tools_per_day=100, batch=5)
+    scene = Scene(MemoryRows(PHRASES), tools_per_day=100, batch=5)
     async with running(scene):
         for turn in range(60):
             scene.offer(restless=[defined("a", f"It does {turn}."), defined("b", f"It is {turn}.")])
@@ -297,7 +280,7 @@ async def test_a_server_that_changes_all_the_time_takes_little_from_the_others(
 async def test_a_model_that_was_asked_for_all_of_a_day_is_told_of_once_and_what_waits_is_looked_at(
     autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    scene = Scene(Kept(), tools_per_day=2)
+    scene = Scene(MemoryRows(PHRASES), tools_per_day=2)
     scene.offer(notes=[NOTE, FIND, defined("drop_note", "x")])
     async with running(scene):
         await trio.sleep(7200)
@@ -309,7 +292,7 @@ async def test_a_model_that_was_asked_for_all_of_a_day_is_told_of_once_and_what_
 
 
 async def test_without_a_model_whoever_is_there_is_asked_for_what_it_sees_one_at_a_time(autojump_clock: object) -> None:
-    scene = Scene(Kept(), by_clients=True, batch=2)
+    scene = Scene(MemoryRows(PHRASES), by_clients=True, batch=2)
     zoom, own = defined("zoom", "y"), defined("drop_note", "x")
     shown = replace(own, name="remove_note", described=quoted("As the operator calls it."), own=own)
     scene.offer(other=[zoom], notes=[NOTE, FIND, own])
@@ -336,7 +319,7 @@ async def test_without_a_model_whoever_is_there_is_asked_for_what_it_sees_one_at
 
 
 async def test_whoever_is_there_is_asked_within_the_budgets_of_a_day_and_of_a_server(autojump_clock: object) -> None:
-    scene = Scene(Kept(), by_clients=True, batch=50, tools_per_day=25)
+    scene = Scene(MemoryRows(PHRASES), by_clients=True, batch=50, tools_per_day=25)
     async with running(scene):
         for turn in range(12):
             scene.offer(restless=[defined("a", f"It does {turn}."), defined("b", f"It is {turn}.")])
@@ -352,7 +335,7 @@ async def test_whoever_is_there_is_asked_within_the_budgets_of_a_day_and_of_a_se
 
 
 async def test_a_question_that_is_given_up_leaves_its_tools_to_the_next_one(autojump_clock: object) -> None:
-    scene = Scene(Kept(), by_clients=True)
+    scene = Scene(MemoryRows(PHRASES), by_clients=True)
     scene.offer(notes=[NOTE])
     async with running(scene):
         with trio.CancelScope() as scope:
@@ -363,7 +346,7 @@ async def test_a_question_that_is_given_up_leaves_its_tools_to_the_next_one(auto
 
 
 async def test_without_a_database_it_waits_until_it_knows_what_was_asked_for(autojump_clock: object) -> None:
-    store = Kept()
+    store = MemoryRows(PHRASES)
     store.ready = trio.Event()
     scene = Scene(store)
     scene.offer(notes=[NOTE])
@@ -376,7 +359,7 @@ async def test_without_a_database_it_waits_until_it_knows_what_was_asked_for(aut
 
 
 async def test_a_server_that_is_gone_is_not_asked_for_any_more(autojump_clock: object) -> None:
-    scene = Scene(Kept())
+    scene = Scene(MemoryRows(PHRASES))
     scene.answer = failing
     scene.offer(notes=[NOTE])
     async with running(scene):

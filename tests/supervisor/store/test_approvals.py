@@ -121,6 +121,6 @@ async def test_the_newest_definition_that_was_approved_is_shown_beside_the_prese
         await approvals.read(["s"])
         approvals.pinning.judge("s", OFFER)
         for turn, earlier in enumerate((OLD, NEW)):
-            store.replace_definitions("s", partial(iter, [("a", bytes(earlier.definition))]), 0, turn)
+            store.definitions.replace("s", partial(iter, [("a", bytes(earlier.definition))]), 0, turn)
         assert await approvals.find_base("s", NEW) == bytes(OLD.definition)
         assert await approvals.find_base("t", NEW) is None

@@ -22,7 +22,7 @@ from supervisor.identity.requester import RequestOrigin
 from supervisor.identity.tokens import NotKept
 from supervisor.store import Store, database, open_store, tables
 from supervisor.store.audit_trail import EXPIRE_S, AuditTrail
-from supervisor.store.records import DAY_S
+from supervisor.store.records import DAY_S, SavedServer
 
 NOW = 1_800_000_000.0
 ALL = AuditQuery()
@@ -97,12 +97,12 @@ async def test_what_is_too_old_is_not_shown_and_then_removed(path: Path) -> None
             at.now = NOW - age * DAY_S
             at.trail.note("server.wake", f"{age}")
         assert await at.kept() == [("server.wake", "1.999", 1), ("server.wake", "0.0", 1)]
-        rows = await at.store.load_audit(ALL, 9)
+        rows = await at.store.audit.find(ALL, 9)
         assert rows is not None
         assert len(rows) == 4, "they are removed now and then"
         at.now = NOW + EXPIRE_S
         at.trail.tick()
-        rows = await at.store.load_audit(ALL, 9)
+        rows = await at.store.audit.find(ALL, 9)
         assert rows is not None
         assert [row.target for row in rows] == ["0.0"]
 
@@ -162,7 +162,7 @@ async def test_while_the_disk_is_locked_nothing_waits_and_what_has_no_room_is_co
             assert not await at.store.flush()
             assert at.trail.status().lost == 5
             assert at.store.status().state == "degraded"
-            at.store.save_server("files", "d", b"x")
+            at.store.servers.put(SavedServer("files", "d", b"x"))
             assert at.store.status().pending_writes == 4, "others have their room"
             other.execute("ROLLBACK")
         assert await at.store.flush()
@@ -219,7 +219,7 @@ async def test_pages_have_each_wanted_record_once_the_newest_first_whatever_is_a
     async with open_store(tmp_path_factory.mktemp("audit") / "store.sqlite3") as store:
         trail = AuditTrail(store, Settings, lambda: NOW)
         for record in records:
-            assert store.append_audit(record)
+            assert store.audit.append(record)
         shown: list[AuditRecord] = []
         before = query.before
         while True:
@@ -229,7 +229,7 @@ async def test_pages_have_each_wanted_record_once_the_newest_first_whatever_is_a
             if page.next is None:
                 break
             before = page.next
-            store.append_audit(AuditRecord(time=NOW + 10, action="token.create", user="ana"))
+            store.audit.append(AuditRecord(time=NOW + 10, action="token.create", user="ana"))
         numbered = [replace(record, id=number) for number, record in enumerate(records, 1)]
         wanted = [record for record in reversed(numbered) if query.takes(record)]
         assert [record for record in shown if record.id and record.id <= len(records)] == wanted

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[3]
 BURST = """
 import sys, pathlib, trio
 from supervisor.store import open_store
+from supervisor.store.records import SavedServer
 
 async def main():
     async with open_store(pathlib.Path(sys.argv[1]), linger_s=0) as store:
@@ -25,7 +26,7 @@ async def main():
         while True:
             number += 1
             for server in range(50):
-                store.save_server(f"server {server}", str(number), bytes(2000))
+                store.servers.put(SavedServer(f"server {server}", str(number), bytes(2000)))
             assert await store.flush()
             print(number, flush=True)
 
@@ -57,7 +58,7 @@ async def test_a_database_killed_in_the_middle_of_a_burst_is_whole(tmp_path: Pat
     assert digests[:2] == (50, 1), "a burst is saved whole or not at all"
     assert digests[2] >= int(saved.split()[-1]), "what was flushed is there"
     async with open_store(path) as store:
-        assert len(await store.load_servers()) == 50
+        assert len(await store.servers.load_shared()) == 50
     assert names_in(tmp_path) == {path.name}, "nothing was moved aside"
 
 

@@ -40,7 +40,7 @@ def offer(**descriptions: str) -> Offer:
 async def kept(store: Store, name: str = "read") -> list[tuple[int, str]]:
     """Number and description of what is kept of a tool."""
     rows: list[tuple[int, str]] = []
-    for row in await store.load_definitions("files", name):
+    for row in await store.definitions.load_of("files", name):
         known: Mapping[str, str] = json.loads(row.definition or b'{"description": "too long"}')
         rows.append((row.number, known["description"]))
     return rows
@@ -93,7 +93,7 @@ async def test_one_server_has_so_many_bytes_at_the_most(path: Path) -> None:
         for now in (1.0, 2.0, 3.0):
             remembered.save_offer("files", offer(**dict.fromkeys(names, f"{now}" + "x" * size)))
             await store.flush()
-        rows = [row for name in names for row in await store.load_definitions("files", name)]
+        rows = [row for name in names for row in await store.definitions.load_of("files", name)]
     assert sum(len(row.definition) for row in rows) <= MAX_REPLACED_BYTES
     assert len(rows) > len(names) - 10
     assert {row.replaced_at for row in rows} == {3.0}
@@ -113,4 +113,4 @@ async def test_it_goes_with_its_server(path: Path) -> None:
     async with open_store(path) as store:
         without = StoreMemory(store, dict, tuple)
         await without.load(0.0)
-        assert await store.load_definitions("files", "read") == []
+        assert await store.definitions.load_of("files", "read") == []

@@ -20,7 +20,18 @@ from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, file, open_
 from supervisor.store.database import Database, Write
 from supervisor.store.file import damaged_copies, examine, move_aside
 from supervisor.store.memory import StoreMemory
-from supervisor.store.records import LAUNCH_KEPT_S, SavedGrant, SavedValue
+from supervisor.store.records import (
+    LAUNCH_KEPT_S,
+    PHRASES,
+    VECTORS,
+    SavedEra,
+    SavedGrant,
+    SavedPhrases,
+    SavedPins,
+    SavedServer,
+    SavedValue,
+    SwitchedOff,
+)
 from tests.fakes.want import no_threads
 
 NOW = 1_000_000.0
@@ -53,35 +64,35 @@ def path(tmp_path: Path) -> Path:
 
 async def test_what_nodes_have_in_common_can_be_forgotten_and_nothing_else_is(path: Path) -> None:
     async with open_store(path, clock=lambda: NOW) as store:
-        store.save_token(SavedToken(digest=b"d" * 32, user="ana", role="member"))
-        store.save_grant(SavedGrant(principal=LOCAL, server="files", issuer="i", resource="r", sealed=b"s"))
-        store.save_value(SavedValue(tier="user", owner="ana", server="files", name="KEY", sealed=b"s"))
-        store.save_pins("files", b"pins")
-        store.switch_server("files", disabled=True)
-        store.save_server("files", "d1", b"snapshot")
-        store.add_usage([used("read")])
+        store.tokens.put(SavedToken(digest=b"d" * 32, user="ana", role="member"))
+        store.grants.put(SavedGrant(principal=LOCAL, server="files", issuer="i", resource="r", sealed=b"s"))
+        store.values.put(SavedValue(tier="user", owner="ana", server="files", name="KEY", sealed=b"s"))
+        store.pins.put(SavedPins("files", b"pins"))
+        store.switched_off.put(SwitchedOff("files"))
+        store.servers.put(SavedServer("files", "d1", b"snapshot"))
+        store.usage.add([used("read")])
     async with open_store(path, clock=lambda: NOW) as store:
-        store.forget_shared()
+        store.forget_replicated()
         assert await store.secure()
-        assert not await store.load_tokens()
-        assert not await store.load_grants()
-        assert not await store.load_values()
-        assert await store.load_pins() == []
-        assert not await store.load_disabled()
-        assert len(await store.load_usage()) == len(await store.load_servers()) == 1
+        assert not await store.tokens.load()
+        assert not await store.grants.load()
+        assert not await store.values.load()
+        assert await store.pins.load() == []
+        assert not await store.switched_off.load()
+        assert len(await store.usage.load()) == len(await store.servers.load_shared()) == 1
 
 
 async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
     async with open_store(path, clock=lambda: NOW) as store:
-        store.save_server("files", "d1", b"snapshot")
-        store.save_era("d1", "modern")
-        store.end_session("ab12", NOW + 60)
-        store.add_usage([used("read", failures=1)])
-    async with open_store(path) as store:
-        assert await store.load_servers() == {"files": ("d1", b"snapshot")}
-        assert await store.load_eras(NOW) == {"d1": "modern"}
-        assert await store.load_ended_sessions(NOW) == {"ab12": NOW + 60}
-        assert await store.load_usage() == [used("read", failures=1)]
+        store.servers.put(SavedServer("files", "d1", b"snapshot"))
+        store.eras.put(SavedEra("d1", "modern"))
+        store.sessions.end("ab12", NOW + 60)
+        store.usage.add([used("read", failures=1)])
+    async with open_store(path, clock=lambda: NOW) as store:
+        assert await store.servers.load_shared() == {"files": SavedServer("files", "d1", b"snapshot")}
+        assert await store.eras.load_all(NOW) == {"d1": "modern"}
+        assert await store.sessions.load_ended() == {"ab12": NOW + 60}
+        assert await store.usage.load() == [used("read", failures=1)]
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 
@@ -89,11 +100,11 @@ async def test_launches_of_some_people_are_recalled_together_and_kept_as_long_as
     now = NOW
     async with open_store(path, clock=lambda: now) as store:
         for name in ("forge", "forge~old", "gone~x"):
-            store.save_server(name, "d1", encode_offer(Offer()))
+            store.servers.put(SavedServer(name, "d1", encode_offer(Offer())))
         now += LAUNCH_KEPT_S / 2
-        store.save_server("forge~new", "d2", b"not readable")
-        store.save_server("forge~newest", "d3", encode_offer(Offer(instructions="hello")))
-        store.save_era("d3", "modern")
+        store.servers.put(SavedServer("forge~new", "d2", b"not readable"))
+        store.servers.put(SavedServer("forge~newest", "d3", encode_offer(Offer(instructions="hello"))))
+        store.eras.put(SavedEra("d3", "modern"))
     async with open_store(path, clock=lambda: now) as store:
         memory = StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",))
         assert (await memory.load(now))[0].keys() == {"forge"}
@@ -107,7 +118,7 @@ async def test_launches_of_some_people_are_recalled_together_and_kept_as_long_as
     async with open_store(path, clock=lambda: now) as store:
         await StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",)).load(now)
         await store.keep()
-        assert (await store.load_launches(["forge~old", "gone~x", "forge~newest"])).keys() == {"forge~newest"}
+        assert (await store.servers.load_launches(["forge~old", "gone~x", "forge~newest"])).keys() == {"forge~newest"}
 
 
 async def test_it_is_told_which_servers_are_read_again_as_they_start_another_way(
@@ -116,7 +127,7 @@ async def test_it_is_told_which_servers_are_read_again_as_they_start_another_way
     caplog.set_level("INFO")
     async with open_store(path) as store:
         for name in ("changed", "same"):
-            store.save_server(name, "before", encode_offer(Offer()))
+            store.servers.put(SavedServer(name, "before", encode_offer(Offer())))
     async with open_store(path) as store:
         memory = StoreMemory(store, lambda: {"changed": "now", "same": "before"}, lambda: ("changed", "same"))
         offers, _ = await memory.load(NOW)
@@ -129,59 +140,62 @@ async def test_it_is_told_which_servers_are_read_again_as_they_start_another_way
 async def test_what_is_switched_off_stays_so_over_a_restart_and_the_last_word_counts(path: Path) -> None:
     async with open_store(path) as store:
         for name, disabled in (("a", True), ("b", True), ("b", False), ("c", False), ("c", True)):
-            store.switch_server(name, disabled=disabled)
+            if disabled:
+                store.switched_off.put(SwitchedOff(name))
+            else:
+                store.switched_off.forget(name)
     async with open_store(path) as store:
-        assert await store.load_disabled() == {"a", "c"}
-        store.switch_server("a", disabled=False)
-        assert await store.load_disabled() == {"c"}
+        assert await store.switched_off.load() == [SwitchedOff("a"), SwitchedOff("c")]
+        store.switched_off.forget("a")
+        assert await store.switched_off.load() == [SwitchedOff("c")]
 
 
 async def test_a_reader_finds_what_was_queued_before_it(path: Path) -> None:
     async with open_store(path, linger_s=3600) as store:
-        store.save_server("files", "d1", b"old")
-        store.save_server("files", "d2", b"new")
-        assert (await store.load_servers())["files"] == ("d2", b"new")
-        store.forget_server("files")
-        assert await store.load_servers() == {}
+        store.servers.put(SavedServer("files", "d1", b"old"))
+        store.servers.put(SavedServer("files", "d2", b"new"))
+        assert (await store.servers.load_shared())["files"] == SavedServer("files", "d2", b"new")
+        store.servers.forget("files")
+        assert await store.servers.load_shared() == {}
 
 
 async def test_usage_is_added_up_in_the_queue_and_on_disk(path: Path) -> None:
     async with open_store(path, linger_s=3600) as store:
-        store.add_usage([used("read"), used("read", calls=2, failures=1), used("write")])
+        store.usage.add([used("read"), used("read", calls=2, failures=1), used("write")])
         assert store.status().pending_writes == 2
         assert await store.flush()
-        store.add_usage([used("read", total_ms=5)])
-        assert await store.load_usage() == [used("read", calls=4, failures=1, total_ms=25), used("write")]
+        store.usage.add([used("read", total_ms=5)])
+        assert await store.usage.load() == [used("read", calls=4, failures=1, total_ms=25), used("write")]
 
 
 async def test_a_legacy_verdict_expires_after_seven_days_and_a_modern_one_does_not(path: Path) -> None:
     async with open_store(path, clock=lambda: NOW) as store:
-        store.save_era("old", "legacy")
-        store.save_era("new", "modern")
-        assert set(await store.load_eras(NOW + ERA_TTL_S["legacy"] - 1)) == {"old", "new"}
-        assert set(await store.load_eras(NOW + 7 * 86_400)) == {"new"}
-        assert set(await store.load_eras(NOW)) == {"new"}, "what expired is removed"
+        store.eras.put(SavedEra("old", "legacy"))
+        store.eras.put(SavedEra("new", "modern"))
+        assert set(await store.eras.load_all(NOW + ERA_TTL_S["legacy"] - 1)) == {"old", "new"}
+        assert set(await store.eras.load_all(NOW + 7 * 86_400)) == {"new"}
+        assert set(await store.eras.load_all(NOW)) == {"new"}, "what expired is removed"
 
 
 async def test_a_verdict_dated_in_the_far_future_by_a_wrong_clock_expires(path: Path) -> None:
     async with open_store(path, clock=lambda: NOW + 30 * 86_400) as store:
-        store.save_era("d1", "legacy")
-        assert await store.load_eras(NOW) == {}
+        store.eras.put(SavedEra("d1", "legacy"))
+        assert await store.eras.load_all(NOW) == {}
 
 
 async def test_expired_sessions_are_purged_when_another_ends(path: Path) -> None:
     now = NOW
     async with open_store(path, clock=lambda: now) as store:
-        store.end_session("short", NOW + 1)
-        assert await store.load_ended_sessions(NOW) == {"short": NOW + 1}
+        store.sessions.end("short", NOW + 1)
+        assert await store.sessions.load_ended() == {"short": NOW + 1}
         now = NOW + 2
-        store.end_session("long", NOW + 60)
-        assert await store.load_ended_sessions(NOW) == {"long": NOW + 60}
+        store.sessions.end("long", NOW + 60)
+        assert await store.sessions.load_ended() == {"long": NOW + 60}
 
 
 async def test_the_file_is_private_whatever_the_umask(path: Path) -> None:
     async with open_store(path) as store:
-        store.save_server("files", "d1", b"x")
+        store.servers.put(SavedServer("files", "d1", b"x"))
         assert await store.flush()
         modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     assert modes == {path.name: 0o600, f"{path.name}-wal": 0o600, f"{path.name}-shm": 0o600}
@@ -191,16 +205,16 @@ async def test_a_locked_database_loses_nothing_but_time(path: Path) -> None:
     async with open_store(path, busy_timeout_s=0.01) as store:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            store.save_server("files", "d1", b"one")
+            store.servers.put(SavedServer("files", "d1", b"one"))
             assert not await store.flush()
             assert (store.state, store.status().lost_writes) == ("degraded", 1)
             assert "locked" in store.status().last_error
             assert not await store.flush()
             assert store.status().lost_writes == 1, "a write is counted once, however often it is tried"
             other.execute("ROLLBACK")
-        store.save_server("mail", "d2", b"two")
+        store.servers.put(SavedServer("mail", "d2", b"two"))
         assert await store.flush()
-        assert set(await store.load_servers()) == {"files", "mail"}
+        assert set(await store.servers.load_shared()) == {"files", "mail"}
         assert (store.state, store.status().lost_writes) == ("ok", 1)
 
 
@@ -208,55 +222,55 @@ async def test_usage_that_failed_is_added_to_later_usage_exactly_once(path: Path
     async with open_store(path, busy_timeout_s=0.01) as store:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            store.add_usage([used("read")])
+            store.usage.add([used("read")])
             assert not await store.flush()
-            store.add_usage([used("read")])
+            store.usage.add([used("read")])
             assert not await store.flush()
             other.execute("ROLLBACK")
-        assert await store.load_usage() == [used("read", calls=2, total_ms=20)]
+        assert await store.usage.load() == [used("read", calls=2, total_ms=20)]
 
 
 async def test_a_full_disk_degrades_the_store_until_there_is_room(path: Path) -> None:
     async with open_store(path) as store:
         connection = store._database.open()
         connection.execute("PRAGMA max_page_count = 1")  # SQLite refuses growth as a full disk does
-        store.save_server("files", "d1", b"x" * 100_000)
+        store.servers.put(SavedServer("files", "d1", b"x" * 100_000))
         assert not await store.flush()
         assert store.state == "degraded"
         assert "full" in store.status().last_error
         connection.execute("PRAGMA max_page_count = 100000")
-        store.save_server("mail", "d2", b"y")
+        store.servers.put(SavedServer("mail", "d2", b"y"))
         assert await store.flush()
-        assert set(await store.load_servers()) == {"files", "mail"}
+        assert set(await store.servers.load_shared()) == {"files", "mail"}
 
 
 async def test_a_store_whose_disk_is_missing_at_start_works_once_it_is_there(tmp_path: Path) -> None:
     path = tmp_path / "later" / "store.sqlite3"
     async with open_store(path) as store:
         assert store.status().state == "degraded"
-        assert await store.load_servers() == {}
-        store.save_server("files", "d1", b"x")
+        assert await store.servers.load_shared() == {}
+        store.servers.put(SavedServer("files", "d1", b"x"))
         path.parent.mkdir()
-        assert set(await store.load_servers()) == {"files"}
+        assert set(await store.servers.load_shared()) == {"files"}
         assert store.status().state == "ok"
 
 
 async def test_a_value_that_cannot_be_stored_does_not_hold_up_the_others(path: Path) -> None:
     async with open_store(path, linger_s=3600) as store:
-        store.save_server("half a pair \ud800", "d1", b"x")
-        store.add_usage([used("read", calls=2**70)])
-        store.save_server("files", "d1", b"x")
+        store.servers.put(SavedServer("half a pair \ud800", "d1", b"x"))
+        store.usage.add([used("read", calls=2**70)])
+        store.servers.put(SavedServer("files", "d1", b"x"))
         assert await store.flush()
-        assert set(await store.load_servers()) == {"files"}
+        assert set(await store.servers.load_shared()) == {"files"}
         assert (store.state, store.status().lost_writes) == ("ok", 2)
 
 
 async def test_a_full_queue_drops_new_keys_and_counts_them(path: Path) -> None:
     async with open_store(path, linger_s=3600, max_keys=2) as store:
         for name in ("a", "b", "c", "a"):
-            store.save_server(name, "d", b"x")
+            store.servers.put(SavedServer(name, "d", b"x"))
         assert (store.status().pending_writes, store.status().lost_writes, store.state) == (2, 1, "degraded")
-        assert set(await store.load_servers()) == {"a", "b"}
+        assert set(await store.servers.load_shared()) == {"a", "b"}
 
 
 async def test_a_damaged_file_is_moved_aside_and_replaced_and_that_is_told(
@@ -266,8 +280,8 @@ async def test_a_damaged_file_is_moved_aside_and_replaced_and_that_is_told(
     told: list[tuple[str, str]] = []
     conditions = Conditions()
     async with open_store(path, conditions=conditions) as store:
-        assert await store.load_servers() == {}
-        store.save_server("files", "d1", b"x")
+        assert await store.servers.load_shared() == {}
+        store.servers.put(SavedServer("files", "d1", b"x"))
         damaged = store.status().damaged
         assert await store.flush()
     aside = path.with_name(damaged)
@@ -277,7 +291,7 @@ async def test_a_damaged_file_is_moved_aside_and_replaced_and_that_is_told(
     conditions.tell = lambda what, why: told.append((what, why))  # events begin after the store
     assert told == [("database", f"it was damaged, so it is {damaged} now, and a fresh one was made")]
     async with open_store(path) as store:
-        assert set(await store.load_servers()) == {"files"}
+        assert set(await store.servers.load_shared()) == {"files"}
         assert store.status().damaged == ""
 
 
@@ -286,23 +300,23 @@ async def test_a_file_that_takes_too_long_to_examine_is_used_as_it_is(
 ) -> None:
     async with open_store(path) as store:
         for number in range(200):
-            store.save_server(f"server {number}", "d1", b"x" * 1000)
+            store.servers.put(SavedServer(f"server {number}", "d1", b"x" * 1000))
     monkeypatch.setattr(file, "CHECK_S", -1.0)
     monkeypatch.setattr(file, "_CHECK_STEPS", 1)
     async with open_store(path) as store:
-        assert len(await store.load_servers()) == 200
+        assert len(await store.servers.load_shared()) == 200
     assert {each.name for each in path.parent.iterdir()} == {path.name}
 
 
 async def test_damage_inside_a_table_is_found_at_open(path: Path) -> None:
     async with open_store(path) as store:
         for number in range(200):
-            store.save_server(f"server {number}", "d1", b"x" * 1000)
+            store.servers.put(SavedServer(f"server {number}", "d1", b"x" * 1000))
     with path.open("r+b") as file:
         file.seek(4096 * 8)
         file.write(b"\xff" * 4096 * 20)
     async with open_store(path) as store:
-        assert await store.load_servers() == {}
+        assert await store.servers.load_shared() == {}
         assert store.state == "ok"
     assert len(damaged_copies(path)) == 1
 
@@ -344,7 +358,7 @@ async def test_closing_waits_for_a_locked_disk_only_until_its_deadline(path: Pat
         with trio.fail_after(30):
             async with open_store(path, close_s=0.05, busy_timeout_s=0.5) as store:
                 other.execute("BEGIN IMMEDIATE")
-                store.save_server("files", "d1", b"x")
+                store.servers.put(SavedServer("files", "d1", b"x"))
             assert store.status().pending_writes == 1
         await store._disk.use(store._database.close)  # the abandoned thread has ended by itself
         other.execute("ROLLBACK")
@@ -354,7 +368,7 @@ async def test_a_flush_gives_up_at_its_deadline_and_the_write_goes_on(path: Path
     async with open_store(path, busy_timeout_s=5) as store:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            store.save_server("files", "d1", b"x")
+            store.servers.put(SavedServer("files", "d1", b"x"))
             assert not await store.flush(deadline_s=0.01)
             other.execute("ROLLBACK")
         assert await store.flush()
@@ -369,10 +383,10 @@ async def test_a_system_without_threads_degrades_the_store(path: Path, monkeypat
     async with open_store(path) as store:
         with monkeypatch.context() as patched:
             patched.setattr(trio.to_thread, "run_sync", refuse)
-            store.save_server("files", "d1", b"x")
-            assert await store.load_servers() == {}
+            store.servers.put(SavedServer("files", "d1", b"x"))
+            assert await store.servers.load_shared() == {}
             assert store.status().last_error == "can't start new thread"
-        assert set(await store.load_servers()) == {"files"}
+        assert set(await store.servers.load_shared()) == {"files"}
         assert store.status().state == "ok"
 
 
@@ -381,10 +395,10 @@ async def test_what_could_not_be_saved_is_saved_by_itself_once_the_lock_is_gone(
     async with open_store(path, busy_timeout_s=0.01, linger_s=0.01, conditions=conditions) as store:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            store.save_server("files", "d1", b"old")
+            store.servers.put(SavedServer("files", "d1", b"old"))
             assert not await store.flush()
             assert [condition.what for condition in conditions.now()] == ["store"]
-            store.save_server("files", "d2", b"new")
+            store.servers.put(SavedServer("files", "d2", b"new"))
             other.execute("ROLLBACK")
         await saved(store)
         assert conditions.now() == []
@@ -400,7 +414,7 @@ async def saved(store: Store) -> None:
 
 async def test_a_file_that_is_locked_at_the_start_holds_nobody_up_and_is_opened_later(path: Path) -> None:
     async with open_store(path) as store:
-        store.save_server("files", "d1", b"x")
+        store.servers.put(SavedServer("files", "d1", b"x"))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
@@ -413,17 +427,17 @@ async def test_a_file_that_is_locked_at_the_start_holds_nobody_up_and_is_opened_
             other.close()
             with trio.fail_after(20):
                 await store.ready.wait()
-            assert set(await store.load_servers()) == {"files"}
+            assert set(await store.servers.load_shared()) == {"files"}
             assert store.state == "ok"
 
 
 async def test_what_is_saved_can_be_read_while_another_process_writes(path: Path) -> None:
     async with open_store(path) as store:
-        store.save_server("files", "d1", b"x")
+        store.servers.put(SavedServer("files", "d1", b"x"))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         async with open_store(path, close_s=0.1) as store:
-            assert set(await store.load_servers()) == {"files"}
+            assert set(await store.servers.load_shared()) == {"files"}
 
 
 async def test_a_disk_that_does_not_answer_holds_nobody_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,7 +459,7 @@ async def test_a_disk_that_does_not_answer_holds_nobody_up(path: Path, monkeypat
 async def test_at_the_end_what_waits_is_saved_even_if_no_thread_can_be_had(path: Path) -> None:
     with ExitStack() as stack:
         async with open_store(path, linger_s=3600) as store:
-            store.save_server("files", "d1", b"x")
+            store.servers.put(SavedServer("files", "d1", b"x"))
             stack.enter_context(no_threads())
         assert store.status().pending_writes == 0
     assert set(servers_in(Database(path))) == {"files"}
@@ -454,7 +468,7 @@ async def test_at_the_end_what_waits_is_saved_even_if_no_thread_can_be_had(path:
 async def test_damage_that_shows_while_running_is_moved_aside(path: Path) -> None:
     async with open_store(path) as store:
         for number in range(200):
-            store.save_server(f"server {number}", "d1", b"x" * 1000)
+            store.servers.put(SavedServer(f"server {number}", "d1", b"x" * 1000))
         assert await store.flush()
         connection = store._database.open()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -462,51 +476,53 @@ async def test_damage_that_shows_while_running_is_moved_aside(path: Path) -> Non
         with path.open("r+b") as file:
             file.seek(4096)
             file.write(b"\xff" * 4096 * 60)
-        assert await store.load_servers() == {}
+        assert await store.servers.load_shared() == {}
         assert "malformed" in store.status().last_error
-        store.save_server("files", "d1", b"x")
+        store.servers.put(SavedServer("files", "d1", b"x"))
         await saved(store)
-        assert set(await store.load_servers()) == {"files"}
+        assert set(await store.servers.load_shared()) == {"files"}
         assert store.status().last_error == ""
     assert len(damaged_copies(path)) == 1
 
 
 async def test_a_file_that_vanished_is_made_anew(path: Path) -> None:
     async with open_store(path) as store:
-        store.save_server("files", "d1", b"x")
+        store.servers.put(SavedServer("files", "d1", b"x"))
         assert await store.flush()
         for file in path.parent.iterdir():
             file.unlink()
-        store.save_server("mail", "d2", b"y")
+        store.servers.put(SavedServer("mail", "d2", b"y"))
         assert await store.flush()
     assert set(servers_in(Database(path))) == {"mail"}
 
 
 async def test_rows_with_values_of_other_types_are_not_used(path: Path) -> None:
     async with open_store(path) as store:
-        store.add_usage([used("read"), used("write")])
-        store.save_server("files", "d1", b"x")
-        store.save_era("d1", "legacy")
-        store.end_session("ab12", NOW * NOW)
+        store.usage.add([used("read"), used("write")])
+        store.servers.put(SavedServer("files", "d1", b"x"))
+        store.eras.put(SavedEra("d1", "legacy"))
+        store.sessions.end("ab12", NOW * NOW)
     with closing(sqlite3.connect(path)) as other:
         other.execute("UPDATE tool_usage SET calls = 'many' WHERE tool = 'read'")
         other.execute("INSERT INTO servers VALUES ('number', 'd1', 5, 1.0)")
         other.execute("INSERT INTO eras VALUES ('d2', 'baroque', 1e99)")
         other.execute("INSERT INTO ended_sessions VALUES ('cd34', 'never')")
+        other.execute("INSERT INTO vectors VALUES (?, 'text', 1.0)", (b"a",))
         other.commit()
     async with open_store(path) as store:
-        assert await store.load_usage() == [used("write")]
-        assert set(await store.load_servers()) == {"files"}
-        assert set(await store.load_eras(NOW)) <= {"d1"}
-        assert set(await store.load_ended_sessions(NOW)) == {"ab12"}
+        assert await store.usage.load() == [used("write")]
+        assert set(await store.servers.load_shared()) == {"files"}
+        assert set(await store.eras.load_all(NOW)) <= {"d1"}
+        assert set(await store.sessions.load_ended()) == {"ab12"}
+        assert await store.vectors.load_vectors([b"a"]) == {}
 
 
 async def test_all_sessions_up_to_a_moment_take_one_row(path: Path) -> None:
     async with open_store(path, clock=lambda: NOW) as store:
         for number in range(10):
-            store.end_session(f"id{number}", NOW + number)
-        store.end_sessions_until(NOW + 7)
-        assert await store.load_ended_sessions(NOW) == {ALL_UNTIL: NOW + 7, "id8": NOW + 8, "id9": NOW + 9}
+            store.sessions.end(f"id{number}", NOW + number)
+        store.sessions.end_until(NOW + 7)
+        assert await store.sessions.load_ended() == {ALL_UNTIL: NOW + 7, "id8": NOW + 8, "id9": NOW + 9}
 
 
 def test_a_newer_file_is_seen_although_it_is_locked(path: Path) -> None:
@@ -536,18 +552,18 @@ def test_a_file_that_others_can_read_is_made_private(path: Path) -> None:
 async def test_cancelling_the_block_still_saves_what_was_queued(path: Path) -> None:
     with trio.CancelScope() as scope:
         async with open_store(path, linger_s=3600) as store:
-            store.save_server("files", "d1", b"x")
+            store.servers.put(SavedServer("files", "d1", b"x"))
             scope.cancel()
             await trio.sleep_forever()
     assert scope.cancelled_caught
     async with open_store(path) as store:
-        assert set(await store.load_servers()) == {"files"}
+        assert set(await store.servers.load_shared()) == {"files"}
 
 
 async def test_a_write_after_closing_is_counted_and_raises_nothing(path: Path) -> None:
     async with open_store(path) as store:
         pass
-    store.save_server("files", "d1", b"x")
+    store.servers.put(SavedServer("files", "d1", b"x"))
     assert store.status().lost_writes == 1
 
 
@@ -568,61 +584,47 @@ def test_a_batch_is_saved_whole_or_not_at_all(path: Path, monkeypatch: pytest.Mo
 async def test_vectors_are_kept_by_digest_and_those_used_longest_ago_are_dropped(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.store.tables.MAX_VECTORS", 3)
-    monkeypatch.setattr("supervisor.store.database._DIGESTS", 2)
+    monkeypatch.setattr(VECTORS, "most", 3)
+    monkeypatch.setattr("supervisor.store.table._AT_ONCE", 2)
     now = [NOW]
     async with open_store(path, clock=lambda: now[0]) as store:
-        assert await store.load_vectors([b"a"]) == {}
-        store.save_vectors({b"a": b"1", b"b": b"2", b"c": b"3"})
-        assert await store.load_vectors([b"a", b"x", b"c", b"b"]) == {b"a": b"1", b"b": b"2", b"c": b"3"}
+        assert await store.vectors.load_vectors([b"a"]) == {}
+        store.vectors.save_vectors({b"a": b"1", b"b": b"2", b"c": b"3"})
+        assert await store.vectors.load_vectors([b"a", b"x", b"c", b"b"]) == {b"a": b"1", b"b": b"2", b"c": b"3"}
         now[0] += 60
-        assert await store.load_vectors([b"a", b"c"]) == {b"a": b"1", b"c": b"3"}
+        assert await store.vectors.load_vectors([b"a", b"c"]) == {b"a": b"1", b"c": b"3"}
         now[0] += 60
-        store.save_vectors({b"d": b"4"})
-        assert await store.load_vectors([b"a", b"b", b"c", b"d"]) == {b"a": b"1", b"c": b"3", b"d": b"4"}
-        assert await store.load_vectors([]) == {}
+        store.vectors.save_vectors({b"d": b"4"})
+        assert await store.vectors.load_vectors([b"a", b"b", b"c", b"d"]) == {b"a": b"1", b"c": b"3", b"d": b"4"}
+        assert await store.vectors.load_vectors([]) == {}
     async with open_store(path) as store:
-        assert await store.load_vectors([b"d", b"b"]) == {b"d": b"4"}
-        store.save_vectors({b"d": b"5"})
-        assert await store.load_vectors([b"d"]) == {b"d": b"5"}
-
-
-async def test_vectors_of_another_shape_than_ours_are_not_read(path: Path) -> None:
-    async with open_store(path) as store:
-        store.save_vectors({b"a": b"1"})
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE vectors SET levels = 'text'")
-        connection.commit()
-    async with open_store(path) as store:
-        assert await store.load_vectors([b"a"]) == {}
-        assert store.state == "ok"
+        assert await store.vectors.load_vectors([b"d", b"b"]) == {b"d": b"4"}
+        store.vectors.save_vectors({b"d": b"5"})
+        assert await store.vectors.load_vectors([b"d"]) == {b"d": b"5"}
 
 
 async def test_phrases_are_kept_by_digest_and_those_used_longest_ago_are_dropped(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.store.tables.MAX_PHRASES", 2)
+    monkeypatch.setattr(PHRASES, "most", 2)
     now = [NOW]
     async with open_store(path, clock=lambda: now[0]) as store:
-        assert await store.load_phrases() == {}
-        store.save_phrases({b"a": b"1", b"b": b"2"})
+        assert await store.phrases.read() == []
+        store.phrases.put(SavedPhrases(b"a", b"1"), SavedPhrases(b"b", b"2"))
         now[0] += 60
-        store.use_phrases([b"a"])
-        assert await store.load_phrases() == {b"a": b"1", b"b": b"2"}
+        store.phrases.touch(b"a")
+        assert await store.phrases.read() == [SavedPhrases(b"b", b"2"), SavedPhrases(b"a", b"1")]
         now[0] += 60
-        store.save_phrases({b"c": b"3"})
-        assert await store.load_phrases() == {b"a": b"1", b"c": b"3"}
+        store.phrases.put(SavedPhrases(b"c", b"3"))
+        assert await store.phrases.read() == [SavedPhrases(b"a", b"1"), SavedPhrases(b"c", b"3")]
     async with open_store(path) as store:
-        assert await store.load_phrases() == {b"a": b"1", b"c": b"3"}
+        assert await store.phrases.read() == [SavedPhrases(b"a", b"1"), SavedPhrases(b"c", b"3")]
 
 
-async def test_a_store_that_cannot_be_opened_does_not_know_which_phrases_are_kept(tmp_path: Path) -> None:
+async def test_a_store_that_cannot_be_opened_has_no_vectors_and_does_not_know_which_phrases_are_kept(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "store.sqlite3").mkdir()
     async with open_store(tmp_path / "store.sqlite3", close_s=0.01) as store:
-        assert await store.load_phrases() is None
-
-
-async def test_a_store_that_cannot_be_opened_has_no_vectors(tmp_path: Path) -> None:
-    (tmp_path / "store.sqlite3").mkdir()
-    async with open_store(tmp_path / "store.sqlite3", close_s=0.01) as store:
-        assert await store.load_vectors([b"a"]) == {}
+        assert await store.vectors.load_vectors([b"a"]) == {}
+        assert await store.phrases.read() is None

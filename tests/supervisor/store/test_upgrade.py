@@ -22,6 +22,7 @@ from supervisor.service.events.webhooks import Terms
 from supervisor.store import ToolUsage, open_store
 from supervisor.store.approvals import Approvals
 from supervisor.store.file import SCHEMA_VERSION
+from supervisor.store.records import DroppedRecords, FleetRecord, SavedEra
 from supervisor.store.sealing import Sealing
 from supervisor.usage.history import History
 from tests.supervisor.store.earlier import (
@@ -65,15 +66,15 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
     make_directory(data, version)
     schema = schema_of(version)
     async with open_store(data / "store.sqlite3", clock=lambda: WRITTEN_AT) as store:
-        servers = await store.load_servers()
-        offers = {name: read_again(decode_offer(payload)) for name, (_, payload) in servers.items()}
+        servers = await store.servers.load_shared()
+        offers = {name: read_again(decode_offer(row.payload)) for name, row in servers.items()}
         assert {name: [tool.name for tool in offer.tools] for name, offer in offers.items()} == {
             "notes": ["add_note"],
             "off": ["add_note"],
         }
-        assert await store.load_eras(WRITTEN_AT) == {digest: "legacy" for digest, _ in servers.values()}
-        assert await store.load_ended_sessions(WRITTEN_AT) == {"ab" * 16: SESSIONS_END_AT}
-        (usage,) = await store.load_usage()
+        assert await store.eras.load_all(WRITTEN_AT) == {row.digest: "legacy" for row in servers.values()}
+        assert await store.sessions.load_ended() == {"ab" * 16: SESSIONS_END_AT}
+        (usage,) = await store.usage.load()
         assert usage == ToolUsage(
             principal=LOCAL,
             server="notes",
@@ -83,40 +84,42 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
             total_ms=12.5,
             waited_ms=2.5 if schema >= 6 else 0.0,
         )
-        assert await store.load_disabled() == (frozenset() if version == FIRST else {"off"})
-        assert await store.load_vectors([DIGEST]) == ({DIGEST: b"\x01\x02\x03\x04"} if schema >= 3 else {})
-        replaced = await store.load_definitions("notes", "add_note")
+        assert [row.name for row in await store.switched_off.load()] == ([] if version == FIRST else ["off"])
+        assert await store.vectors.load_vectors([DIGEST]) == ({DIGEST: b"\x01\x02\x03\x04"} if schema >= 3 else {})
+        replaced = await store.definitions.load_of("notes", "add_note")
         assert [row.number for row in replaced] == ([1] if schema >= 7 else [])
-        grants = await store.load_grants()
+        grants = await store.grants.load()
         vault = Vault((data / "oauth.key").read_bytes())
         opened = [(grant.server, vault.open(grant)) for grant in grants]
         tokens = {server: grant.tokens.access for server, grant in opened if grant and grant.tokens}
         assert tokens == ({"tickets": "an-access-token"} if schema >= 5 else {})
-        own = [(token.user, token.role, token.label) for token in await store.load_tokens()]
+        own = [(token.user, token.role, token.label) for token in await store.tokens.load()]
         assert own == ([("ana", "admin", "laptop")] if schema >= 8 else [])
         sealing = Sealing((data / "values.key").read_bytes())
-        values = [sealing.open(row.sealed, astuple(row)[:-1], Given) for row in await store.load_values()]
+        values = [sealing.open(row.sealed, astuple(row)[:-1], Given) for row in await store.values.load()]
         assert values == ([Given(value="a-value", locked=True)] if schema >= 9 else [])
-        audit = [(record.id, record.action, record.target) for record in await store.load_audit(AuditQuery(), 9) or ()]
+        audit = [(record.id, record.action, record.target) for record in await store.audit.find(AuditQuery(), 9) or ()]
         assert audit == ([(1, "token.create", "8f8dc83f6ab2")] if schema >= 9 else [])
-        assert await store.load_dropped() == ({"tool.call": 3} if schema >= 9 else {})
+        assert await store.dropped.load() == ([DroppedRecords("tool.call", 3)] if schema >= 9 else [])
         approvals = Approvals(store, lambda server: "strict")
         await approvals.read(["notes", "off"])
         assert approvals.pinning.is_read
         assert approvals.pinning.has("notes", "add_note", digest(offers["notes"].tools[0])) == (schema >= 9)
-        consents = [row[:3] for row in await store.load_consents()]
+        consents = [(row.principal, row.server, row.tool) for row in await store.consents.load()]
         assert consents == ([("local", "notes", "add_note")] if schema >= 10 else [])
-        assert await store.load_records() == ({"token/8f8dc83f6ab2": b"sealed"} if schema >= 12 else {})
-        history = History(store, lambda: WRITTEN_AT, 10)
+        assert await store.fleet_records.load() == (
+            [FleetRecord("token/8f8dc83f6ab2", b"sealed")] if schema >= 12 else []
+        )
+        history = History(store.periods, store.calls, lambda: WRITTEN_AT, 10)
         await history.load()
         assert [each.calls for each in await history.periods("day", 0)] == ([3] if schema >= 10 else [])
         assert [record.client for _, record in history.calls()] == (["e2e"] * 3 if schema >= 10 else [])
-        assert [number for number, _ in await store.load_events(9, None, "", "")] == ([1] if schema >= 11 else [])
+        assert [number for number, _ in await store.events.find(9, None, "", "")] == ([1] if schema >= 11 else [])
         sealing = Sealing((data / "webhooks.key").read_bytes())
-        terms = [sealing.open(row.sealed, (row.id,), Terms) for row in await store.load_webhooks(WRITTEN_AT) or ()]
+        terms = [sealing.open(row.sealed, (row.id,), Terms) for row in await store.webhooks.read() or ()]
         assert [each.name for each in terms if each is not None] == (["notes:added"] if schema >= 14 else [])
         sources = Sources()
-        sources.recall(await store.load_phrases() or {})
+        sources.recall(await store.phrases.load())
         assert [*sources.asked()] == ([1795600000.0] if schema >= 15 else [])
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
@@ -125,13 +128,13 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
 async def test_a_database_of_any_version_is_added_to(path: Path, version: str) -> None:
     make_database(path, version)
     async with open_store(path) as store:
-        (earlier,) = await store.load_usage()
-        store.add_usage([replace(earlier, waited_ms=5.0)])
-        store.save_era("another", "modern")
+        (earlier,) = await store.usage.load()
+        store.usage.add([replace(earlier, waited_ms=5.0)])
+        store.eras.put(SavedEra("another", "modern"))
     async with open_store(path) as store:
-        (added,) = await store.load_usage()
+        (added,) = await store.usage.load()
         assert (added.calls, added.total_ms, added.waited_ms) == (6, 25.0, earlier.waited_ms + 5.0)
-        assert len(await store.load_eras(WRITTEN_AT)) == 3
+        assert len(await store.eras.load_all(WRITTEN_AT)) == 3
     fresh = path.with_name("fresh.sqlite3")
     async with open_store(fresh):
         pass
@@ -168,7 +171,7 @@ async def test_whoever_goes_back_and_forth_has_the_newest_copy(path: Path) -> No
     copy = path.with_name(f"{path.name}.schema-5")
     go_back(path, copy)
     async with open_store(path) as store:
-        assert [usage.calls for usage in await store.load_usage()] == [4]
+        assert [usage.calls for usage in await store.usage.load()] == [4]
     assert [row[3] for row in rows_of(copy)["tool_usage"]] == [4]
 
 

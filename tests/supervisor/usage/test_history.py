@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.principal import LOCAL, Principal
-from supervisor.store import open_store
-from supervisor.usage.history import FLUSH_S, SET_BACK_S, CallStore, History
+from supervisor.store import Store, open_store
+from supervisor.store.records import SavedCalls, SavedPeriod
+from supervisor.usage.history import FLUSH_S, SET_BACK_S, History
 from supervisor.usage.periods import KEPT_S, LENGTH_S, MAX_KEYS, OTHERS, Level, Period, decode, start_of, total
 from supervisor.usage.records import OUTCOMES, CallRecord
 from tests.fakes.call_memory import CallMemory
@@ -31,9 +32,9 @@ class Clock:
         return self.now
 
 
-async def begun(store: CallStore, clock: Clock, keep: int = 50) -> History:
+async def begun(store: CallMemory | Store, clock: Clock, keep: int = 50) -> History:
     """Return what a daemon has after its start."""
-    history = History(store, clock, keep)
+    history = History(store.periods, store.calls, clock, keep)
     await history.load()
     return history
 
@@ -124,17 +125,6 @@ async def test_the_newest_calls_are_remembered_with_their_numbers() -> None:
 async def test_what_is_called_is_handed_over_soon_and_nothing_is_where_nothing_was(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    class Counting(CallMemory):
-        written = 0
-
-        def save_period(self, level: str, start: int, payload: bytes) -> None:
-            self.written += 1
-            super().save_period(level, start, payload)
-
-        def append_calls(self, number: int, payload: bytes, keep: int) -> None:
-            self.written += 1
-            super().append_calls(number, payload, keep)
-
     class Woken(History):
         times = 0
 
@@ -142,9 +132,9 @@ async def test_what_is_called_is_handed_over_soon_and_nothing_is_where_nothing_w
             self.times += 1
             super().flush()
 
-    store = Counting()
+    store = CallMemory()
     store.ready.set()
-    history = Woken(store, lambda: NOON + trio.current_time(), 50)
+    history = Woken(store.periods, store.calls, lambda: NOON + trio.current_time(), 50)
     await history.load()  # in a thread, for which this clock does not wait
     async with trio.open_nursery() as nursery:
         nursery.start_soon(history.run)
@@ -159,7 +149,7 @@ async def test_what_is_called_is_handed_over_soon_and_nothing_is_where_nothing_w
         await trio.sleep(50)
         assert store.written == 4
         nursery.cancel_scope.cancel()
-    assert await counts(History(store, lambda: NOON, 50), "minute") == {int(NOON) + 3600: 1000}
+    assert await counts(History(store.periods, store.calls, lambda: NOON, 50), "minute") == {int(NOON) + 3600: 1000}
 
 
 async def test_a_clock_that_is_set_back_a_little_only_makes_a_minute_longer() -> None:
@@ -213,7 +203,7 @@ async def test_what_is_too_old_is_forgotten() -> None:
     history.flush()
     clock.now += KEPT_S["minute"] + 120
     history.flush()
-    assert [level for level, _ in store.rows] == ["hour", "quarter"] or "minute" not in {each for each, _ in store.rows}
+    assert {level for level, _ in store.periods.kept} == {"quarter", "hour"}
 
 
 async def test_what_is_on_the_disk_survives(tmp_path: Path) -> None:
@@ -237,8 +227,8 @@ async def test_what_is_on_the_disk_survives(tmp_path: Path) -> None:
 async def test_what_cannot_be_read_is_left_out(payload: bytes) -> None:
     store, clock = CallMemory(), Clock()
     store.ready.set()
-    store.rows = {(level, start_of(level, NOON)): payload for level in LENGTH_S}
-    store.batches = {1: payload}
+    store.periods.put(*(SavedPeriod(level, start_of(level, NOON), payload) for level in LENGTH_S))
+    store.calls.put(SavedCalls(1, payload))
     history = await begun(store, clock)
     history.take([call(time=clock.now)])
     history.flush()
@@ -278,15 +268,15 @@ async def test_a_minute_that_ends_while_the_disk_is_read_is_not_lost() -> None:
     store.ready.set()
     history = await begun(store, clock)
     history.take([call(time=clock.now)])
-    load = store.load_periods
+    load = store.periods.find
 
-    async def load_and_turn(level: str, since: float) -> list[tuple[int, bytes]] | None:
+    async def load_and_turn(level: str, since: float) -> list[SavedPeriod] | None:
         rows = await load(level, since)
         if clock.now < NOON + 60:
             clock.now += 60
             history.take([call(time=clock.now)])
         return rows
 
-    store.load_periods = load_and_turn  # type: ignore[method-assign]  # the disk is slow once
+    store.periods.find = load_and_turn  # type: ignore[method-assign]  # the disk is slow once
     assert await counts(history, "minute") == {int(NOON): 1, int(NOON) + 60: 1}
     assert await counts(history, "hour") == {int(NOON): 2}

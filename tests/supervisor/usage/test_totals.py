@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import cast
@@ -15,10 +15,13 @@ import trio.testing
 from actors.catalogue.criteria import Criteria, select
 from actors.principal import LOCAL, Principal
 from supervisor.store import Store, ToolUsage, open_store
+from supervisor.store.records import USAGE
+from supervisor.store.tables import UsageRows
 from supervisor.usage.history import FLUSH_S
 from supervisor.usage.records import CallOutcome, CallRecord
 from supervisor.usage.totals import QUIET_S, SETTLE_S, Usage
 from tests.fakes.call_memory import CallMemory
+from tests.fakes.rows import MemoryRows
 from tests.fakes.tool_catalogue import CATALOGUE
 
 
@@ -123,18 +126,16 @@ async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp
             assert usage.totals(LOCAL) == {("files", "read_file"): (3, 0, 30.0, 0.0)}
 
 
+class MemoryUsage(MemoryRows[ToolUsage], UsageRows):
+    def add(self, used: Iterable[ToolUsage]) -> None:
+        self.put(*used)
+
+
 async def test_totals_are_handed_over_soon_and_nothing_wakes_up_where_nothing_is_called(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Memory(CallMemory):
-        handed: list[ToolUsage]
-
-        async def load_usage(self) -> list[ToolUsage]:
-            await trio.lowlevel.checkpoint()
-            return []
-
-        def add_usage(self, rows: Sequence[ToolUsage]) -> None:
-            self.handed = [*rows]
+        usage = MemoryUsage(USAGE)
 
     store = Memory()
     store.ready.set()
@@ -148,5 +149,5 @@ async def test_totals_are_handed_over_soon_and_nothing_wakes_up_where_nothing_is
         assert len(flushes) <= 600 / QUIET_S
         usage.ledger.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
         await trio.sleep(SETTLE_S + FLUSH_S + 0.1)
-        assert [row.calls for row in store.handed] == [1]
+        assert [row.calls for row in store.usage.kept.values()] == [1]
         nursery.cancel_scope.cancel()

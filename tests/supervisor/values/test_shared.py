@@ -10,11 +10,13 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from supervisor.identity.tokens import NotKept
+from supervisor.store import SavedValue
 from supervisor.values import table as module
-from supervisor.values.shared import SharedValues
+from supervisor.values.table import SharedValues
+from tests.fakes.rows import MemoryRows
 from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.sharing import Sharing, running
-from tests.supervisor.values.test_table import BENS, Disk, Scene
+from tests.supervisor.values.test_table import BENS, Scene
 
 OTHERS = ("user", "cem", "github", "TOKEN")
 
@@ -22,7 +24,7 @@ OTHERS = ("user", "cem", "github", "TOKEN")
 class Node(Scene):
     """A table at a node of a fleet, which has a key of its own for its disk."""
 
-    def __init__(self, engine: MemoryEngine, name: bytes, disk: Disk | None = None) -> None:
+    def __init__(self, engine: MemoryEngine, name: bytes, disk: MemoryRows[SavedValue] | None = None) -> None:
         super().__init__(disk, key=name * 32)
         self.sharing = Sharing(engine)
         self.shared = SharedValues(self.sharing.records, self.table)

@@ -13,14 +13,15 @@ from msgspec.structs import replace
 from actors.errors import InvalidArguments, SupervisorError, UnknownServer
 from actors.kit import Latest
 from supervisor.config import parse
-from supervisor.identity.people import OPERATOR, Given, Person, Tier, Value
+from supervisor.identity.people import OPERATOR, Given, Person, Value
 from supervisor.identity.tokens import NotKept
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.store import SavedValue
+from supervisor.store.records import VALUES, SavedValue
 from supervisor.values import table as module
 from supervisor.values.checks import UnknownValue, ValueNotTaken, ValuePlace
 from supervisor.values.table import TooManyValues, ValueTable
 from tests.fakes.deployments import KEY
+from tests.fakes.rows import MemoryRows
 
 SERVERS: dict[str, Any] = {
     "github": {
@@ -44,29 +45,12 @@ IDENTITY: dict[str, Any] = {
 }
 
 
-class Disk:
-    """Keeps what it is given while it works."""
-
-    def __init__(self) -> None:
-        self.kept: dict[tuple[str, ...], SavedValue] = {}
-        self.works = True
-
-    def save_value(self, value: SavedValue) -> None:
-        self.kept[value.tier, value.owner, value.server, value.name] = value
-
-    def forget_value(self, tier: Tier, owner: str, server: str, name: str) -> None:
-        self.kept.pop((tier, owner, server, name), None)
-
-    async def secure(self) -> bool:
-        return self.works
-
-
 class Scene:
     """A table over a disk, and who asks."""
 
-    def __init__(self, disk: Disk | None = None, key: bytes = b"k" * 32) -> None:
+    def __init__(self, disk: MemoryRows[SavedValue] | None = None, key: bytes = b"k" * 32) -> None:
         text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": IDENTITY}}, indent=1)
-        self.disk = disk or Disk()
+        self.disk = disk or MemoryRows(VALUES)
         self.deployment: Latest[Deployment] = Latest(deploy(parse(text, Path("/x/mcp.json"), {}), key=KEY))
         self.table = ValueTable(self.deployment, self.disk, key)
 
@@ -156,11 +140,11 @@ async def test_one_that_is_given_meanwhile_is_not_taken_back() -> None:
     scene = await Scene().opened()
 
     async def refuse_once() -> bool:
-        scene.disk.secure = Disk.secure.__get__(scene.disk)  # type: ignore[method-assign]  # once
+        scene.disk.secure = scene.disk.flush
         await scene.give("ben", *BENS, value="newer")
         return False
 
-    scene.disk.secure = refuse_once  # type: ignore[method-assign]  # as above
+    scene.disk.secure = refuse_once
     with pytest.raises(NotKept):
         await scene.give("ben", *BENS, value="older")
     assert scene.env("ben")["TOKEN"] == "newer"

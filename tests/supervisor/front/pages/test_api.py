@@ -33,12 +33,13 @@ from supervisor.servers.instances import Read, Statuses
 from supervisor.servers.journals.journals import Journals
 from supervisor.servers.journals.keeper import LogReader
 from supervisor.service.asking.elicitations import Elicitations
+from supervisor.store.records import TOKENS
 from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.call_memory import no_history
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.front_server import Running, dispatch, running
-from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
+from tests.fakes.rows import MemoryRows
 from tests.fakes.told_events import events_of
 from tests.fakes.tool_view import everybody_sees, nobody_serves
 
@@ -75,7 +76,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "configurator": Configured(),
         "editor": Configured(),
         "elicitations": Elicitations(Feed(3), lambda: NOW),
-        "tokens": TokenTable(NoTokens()),
+        "tokens": TokenTable(MemoryRows(TOKENS)),
         "values": no_values(),
         "history": no_history(),
         "service_for": nobody_serves,

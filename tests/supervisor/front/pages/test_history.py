@@ -24,7 +24,7 @@ READ = {"name": "read_file", "description": "Reads."}
 
 def replaced(*definitions: dict[str, Any] | None) -> list[ReplacedDefinition]:
     return [
-        ReplacedDefinition(number, NOW + number, b"" if each is None else json.dumps(each).encode())
+        ReplacedDefinition("s", "t", number, NOW + number, b"" if each is None else json.dumps(each).encode())
         for number, each in enumerate(definitions, start=1)
     ]
 

@@ -20,9 +20,11 @@ from supervisor.service.asking import sampling as module
 from supervisor.service.asking.exchange import Exchange, QuestionTable
 from supervisor.service.asking.sampling import LONGEST_PAUSE_S, MAX_WAIT_S, PAUSE_S, Sampling
 from supervisor.service.client import Client
+from supervisor.store.records import PHRASES
 from tests.fakes.chat_model import answer_to, defined
 from tests.fakes.exchanges import Ear, exchange
-from tests.supervisor.phrases.test_describing import Kept, Scene, running, say
+from tests.fakes.rows import MemoryRows
+from tests.supervisor.phrases.test_describing import Scene, running, say
 
 ABLE = msgspec.Raw(b'{"sampling":{}}')
 SESSION = Client(name="a", capabilities=ABLE, session="s")
@@ -73,7 +75,7 @@ def came_as(requester: Requester | None) -> None:
 
 
 def scene_of(tools: int = 100) -> Scene:
-    scene = Scene(Kept(), by_clients=True, batch=1)
+    scene = Scene(MemoryRows(PHRASES), by_clients=True, batch=1)
     scene.offer(notes=[defined(f"tool{number}x", "y") for number in range(tools)])
     return scene
 

@@ -14,7 +14,7 @@ from supervisor.service.events import journal as journals
 from supervisor.service.events.journal import Journal, Kept, TopicLog
 from supervisor.service.events.limits import MAX_KEPT, MAX_KEPT_BYTES, MAX_READ_BYTES
 from supervisor.store import open_store, tables
-from supervisor.store.tables import SavedOccurrence, SavedTopic
+from supervisor.store.records import SavedJournal, SavedOccurrence, SavedTopic, SwitchedOff
 
 STEPS = st.lists(st.sampled_from(["event", "event", "event", "gap"]), max_size=30)
 
@@ -106,29 +106,29 @@ class Disk:
     """Keeps what reaches it; `fails` while it takes nothing."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, tuple[str, SavedOccurrence]] = {}
+        self.rows: dict[int, SavedOccurrence] = {}
         self.topics: dict[str, SavedTopic] = {}
-        self.journal = ("", 0)
+        self.journal = SavedJournal("", 0)
         self.fails = False
 
-    def append_occurrences(self, topic: str, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool:
+    def append(self, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool:
         if not self.fails:
-            self.rows |= {row.number: (topic, row) for row in rows}
-            self.topics[topic] = followed
+            self.rows |= {row.number: row for row in rows}
+            self.topics[followed.topic] = followed
         return not self.fails
 
-    def trim_occurrences(self) -> None: ...
+    def trim(self) -> None: ...
 
     async def load_topic(self, topic: str) -> tuple[SavedTopic, list[SavedOccurrence]] | None:
-        rows = [row for _, (of, row) in sorted(self.rows.items()) if of == topic]
+        rows = [row for _, row in sorted(self.rows.items()) if row.topic == topic]
         return (self.topics[topic], rows) if topic in self.topics else None
 
-    async def load_journal(self) -> tuple[str, int]:
+    async def load_journal(self) -> SavedJournal:
         return self.journal
 
-    def save_journal(self, life: str, reserved: int) -> None:
+    def save_journal(self, journal: SavedJournal) -> None:
         if not self.fails:
-            self.journal = life, reserved
+            self.journal = journal
 
 
 async def begun(disk: Disk, now: float = 1000.0) -> Journal:
@@ -254,40 +254,40 @@ async def test_logs_that_nobody_follows_give_way_and_come_back_from_the_disk(mon
 
 async def test_servers_that_tell_much_cost_nothing_else_its_place_on_the_disk(tmp_path: Path) -> None:
     async with open_store(tmp_path / "store.sqlite3", linger_s=3600.0, max_keys=80) as store:
-        rows = [(SavedOccurrence(number, "a", 0.0, b"{}"),) for number in range(1, 100)]
-        taken = [store.append_occurrences("t", row, SavedTopic(0, None)) for row in rows]
+        rows = [(SavedOccurrence(number, "t", "a", 0.0, b"{}"),) for number in range(1, 100)]
+        taken = [store.occurrences.append(row, SavedTopic("t", 0, None)) for row in rows]
         assert taken == [True] * 10 + [False] * 89
-        store.switch_server("s", disabled=True)
+        store.switched_off.put(SwitchedOff("s"))
         assert await store.flush()
-        assert (await store.load_disabled(), store.status().lost_writes) == (frozenset({"s"}), 0)
-        assert store.append_occurrences("t", rows[-1], SavedTopic(0, None))
-        large = SavedOccurrence(200, "b", 0.0, bytes(20 * 1024 * 1024))
-        assert [store.append_occurrences("t", (large,), SavedTopic(0, None)) for _ in range(2)] == [True, False]
+        assert (await store.switched_off.load(), store.status().lost_writes) == ([SwitchedOff("s")], 0)
+        assert store.occurrences.append(rows[-1], SavedTopic("t", 0, None))
+        large = SavedOccurrence(200, "t", "b", 0.0, bytes(20 * 1024 * 1024))
+        assert [store.occurrences.append((large,), SavedTopic("t", 0, None)) for _ in range(2)] == [True, False]
 
 
 async def test_the_store_knows_a_number_that_no_other_one_reaches(tmp_path: Path) -> None:
     async with open_store(tmp_path / "store.sqlite3", clock=lambda: 0.0) as store:
-        assert await store.load_journal() == ("", 0)
-        store.append_occurrences("t", (SavedOccurrence(9, "a", 0.0, b"{}"),), SavedTopic(0, None))
-        assert await store.load_journal() == ("", 9)
-        store.save_journal("life", 7)
-        assert await store.load_journal() == ("life", 9)
-        store.save_journal("other", 70)
-        assert await store.load_journal() == ("other", 70)
+        assert await store.occurrences.load_journal() == SavedJournal("", 0)
+        store.occurrences.append((SavedOccurrence(9, "t", "a", 0.0, b"{}"),), SavedTopic("t", 0, None))
+        assert await store.occurrences.load_journal() == SavedJournal("", 9)
+        store.occurrences.save_journal(SavedJournal("life", 7))
+        assert await store.occurrences.load_journal() == SavedJournal("life", 9)
+        store.occurrences.save_journal(SavedJournal("other", 70))
+        assert await store.occurrences.load_journal() == SavedJournal("other", 70)
 
 
 async def test_the_store_keeps_it_within_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MAX_OCCURRENCES", 3)
     now = 1000.0
     async with open_store(tmp_path / "store.sqlite3", clock=lambda: now) as store:
-        journal = Journal(lambda: now, store)
+        journal = Journal(lambda: now, store.occurrences)
         await journal.begin()
         log, quiet = await journal.open("t"), await journal.open("q")
         add(journal, quiet, "quiet", "7")
         for number in range(5):
             add(journal, log, str(number), str(number))
-        store.trim_occurrences()
-        again = Journal(lambda: now, store)
+        store.occurrences.trim()
+        again = Journal(lambda: now, store.occurrences)
         await again.begin()
         assert again.life == journal.life
         read = await again.open("t")
@@ -297,10 +297,10 @@ async def test_the_store_keeps_it_within_its_bounds(tmp_path: Path, monkeypatch:
         before = await again.open("q")
         assert (before.cursor, before.since, before.after(before.since, 9).events) == ("7", quiet.head, [])
         monkeypatch.setattr(tables, "MAX_OCCURRENCE_BYTES", 3)
-        store.trim_occurrences()
-        last = await Journal(lambda: now, store).open("t")
+        store.occurrences.trim()
+        last = await Journal(lambda: now, store.occurrences).open("t")
         assert [each.event_id for each in last.after(last.since, 10).events] == ["4"]
         now += tables.OCCURRENCE_KEPT_S + 1
-        store.trim_occurrences()
-        none = await Journal(lambda: now, store).open("t")
+        store.occurrences.trim()
+        none = await Journal(lambda: now, store.occurrences).open("t")
         assert (none.after(none.since, 10).events, none.cursor, none.since) == ([], "4", log.head)

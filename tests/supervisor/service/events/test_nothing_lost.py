@@ -14,7 +14,7 @@ from supervisor.service.events import journal as journals
 from supervisor.service.events.journal import Journal
 from supervisor.service.events.sources import Origin
 from supervisor.service.events.topics import Topic
-from supervisor.store.tables import SavedOccurrence, SavedTopic
+from supervisor.store.records import SavedJournal, SavedOccurrence, SavedTopic
 from tests.fakes.event_source import occurrence
 
 ORIGIN = Origin("desk:tick", "desk", "tick", b"{}")
@@ -30,7 +30,7 @@ class LaggingDisk:
     def __init__(self) -> None:
         self.rows: dict[int, SavedOccurrence] = {}
         self.followed: SavedTopic | None = None
-        self.journal = ("", 0)
+        self.journal = SavedJournal("", 0)
         self.fails = False
         self.waiting: list[Callable[[], None]] = []
 
@@ -39,7 +39,7 @@ class LaggingDisk:
             each()
         self.waiting.clear()
 
-    def append_occurrences(self, topic: str, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool:
+    def append(self, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool:
         def write() -> None:
             self.rows |= {row.number: row for row in rows}
             self.followed = followed
@@ -49,20 +49,19 @@ class LaggingDisk:
             self.waiting.append(write)
         return not self.fails
 
-    def trim_occurrences(self) -> None: ...
+    def trim(self) -> None: ...
 
     async def load_topic(self, topic: str) -> tuple[SavedTopic, list[SavedOccurrence]] | None:
         return None if self.followed is None else (self.followed, [row for _, row in sorted(self.rows.items())])
 
-    async def load_journal(self) -> tuple[str, int]:
+    async def load_journal(self) -> SavedJournal:
         if not self.fails:
             self.write()  # a reader finds what was saved before
-        life, reserved = self.journal
-        return life, max(reserved, *self.rows, 0)
+        return SavedJournal(self.journal.life, max(self.journal.reserved, *self.rows, 0))
 
-    def save_journal(self, life: str, reserved: int) -> None:
+    def save_journal(self, journal: SavedJournal) -> None:
         if not self.fails:
-            self.waiting.append(lambda: setattr(self, "journal", (life, reserved)))
+            self.waiting.append(lambda: setattr(self, "journal", journal))
 
 
 class World:

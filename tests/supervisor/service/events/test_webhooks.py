@@ -38,41 +38,15 @@ from supervisor.service.events.limits import (
 from supervisor.service.events.sources import Terminated, Viewpoint
 from supervisor.service.events.webhooks import RIGHTS_S, Webhooks
 from supervisor.service.lookup.visible import Visible
-from supervisor.store.tables import SavedWebhook
+from supervisor.store.records import WEBHOOKS
 from tests.fakes.callbacks import Endpoint
 from tests.fakes.event_source import NAME, NOW, FakeSource, at, topics_of
 from tests.fakes.kept_audit import KeptAudit
+from tests.fakes.rows import MemoryRows
 from tests.fakes.webhook_receiver import new_secret
 
 URL, SECRET, KEY = "https://hooks.example/1", new_secret(), b"k" * 32
 HOUR_S = 3600.0
-
-
-class MemoryStore:
-    """Implements `WebhookStore`."""
-
-    def __init__(self) -> None:
-        self.ready = trio.Event()
-        self.ready.set()
-        self.rows: dict[str, SavedWebhook] = {}
-        self.outages = 0
-
-    def save_webhook(self, saved: SavedWebhook) -> None:
-        self.rows[saved.id] = saved
-
-    def forget_webhook(self, id_: str) -> None:
-        self.rows.pop(id_, None)
-
-    async def load_webhooks(self, now: float) -> list[SavedWebhook] | None:
-        await trio.lowlevel.checkpoint()
-        if self.outages:
-            self.outages -= 1
-            return None
-        return [each for each in self.rows.values() if each.expires_at > now]
-
-    async def keep(self) -> bool:
-        await trio.lowlevel.checkpoint()
-        return True
 
 
 class World:
@@ -81,7 +55,7 @@ class World:
     def __init__(self) -> None:
         self.source = FakeSource()
         self.endpoint = Endpoint()
-        self.store = MemoryStore()
+        self.store = MemoryRows(WEBHOOKS, now)
         self.journal = Journal(now)
         self.gone: set[str] = set()
         self.trouble = False
@@ -167,7 +141,7 @@ async def test_what_happens_is_posted_from_then_on_until_it_is_ended(world: Worl
         assert await world.unsubscribe() == {}
         await world.happen("c")
         assert sorted(world.events) == ["a", "b"]
-        assert world.store.rows == {}
+        assert world.store.kept == {}
         with pytest.raises(UnknownSubscription) as unknown:
             await world.unsubscribe()
         assert (unknown.value.code, unknown.value.details) == (EVENT_NOT_FOUND, {"kind": "subscription"})
@@ -206,7 +180,7 @@ async def test_an_address_or_a_secret_of_another_form_is_not_valid(
             await world.subscribe(delivery=delivery)
         assert refused.value.code == -32602
         assert not (secret := delivery.get("secret")) or secret not in str(refused.value) or len(secret) < 7
-    assert (world.endpoint.verified, world.store.rows) == ([], {})
+    assert (world.endpoint.verified, world.store.kept) == ([], {})
 
 
 async def test_another_mode_is_not_for_this_method(world: World, autojump_clock: MockClock) -> None:
@@ -229,7 +203,7 @@ async def test_an_id_is_the_same_for_the_same_principal_address_type_and_argumen
         ]
         assert again["id"] == first["id"]
         assert len({first["id"], *(each["id"] for each in others)}) == 4
-        assert len(world.store.rows) == 4
+        assert len(world.store.kept) == 4
         with pytest.raises(UnknownSubscription):
             await world.unsubscribe("user:eve")
     async with world.running():
@@ -254,7 +228,7 @@ async def test_a_subscription_is_granted_a_time_and_ends_with_it(
         await trio.sleep(2)
         await world.happen("b")
         assert world.events == ["a"]
-        assert world.store.rows == {}
+        assert world.store.kept == {}
         assert world.endpoint.of("terminated") == []
 
 
@@ -310,7 +284,7 @@ async def test_nothing_is_posted_to_an_address_that_does_not_confirm(world: Worl
             with pytest.raises(CallbackUnusable):
                 await world.subscribe()
         assert len(world.endpoint.verified) == 2
-        assert world.store.rows == {}
+        assert world.store.kept == {}
         world.endpoint.refuses = False
         await world.subscribe()
         await world.happen("a")
@@ -366,7 +340,7 @@ async def test_it_goes_on_after_a_restart_and_misses_nothing(world: World, autoj
     async with world.running():
         made = await world.subscribe()
         await world.happen("a", "b", "c")
-    [row] = world.store.rows.values()
+    [row] = world.store.kept.values()
     assert SECRET.encode() not in row.sealed
     assert key_of(SECRET) not in row.sealed
     assert b"hooks.example" not in row.sealed
@@ -399,12 +373,12 @@ async def test_a_row_of_another_key_is_lost_and_harms_nobody(world: World, autoj
     async with world.running():
         made = await world.subscribe()
         await world.subscribe("user:bob")
-    row = world.store.rows[made["id"]]
-    world.store.rows[made["id"]] = msgspec.structs.replace(row, sealed=row.sealed[::-1])
+    row = world.store.kept[made["id"]]
+    world.store.kept[made["id"]] = msgspec.structs.replace(row, sealed=row.sealed[::-1])
     async with world.running():
         await world.happen("a")
         assert len(world.events) == 1
-        assert made["id"] not in world.store.rows
+        assert made["id"] not in world.store.kept
 
 
 @pytest.mark.parametrize("how", ["hidden", "gone"])
@@ -425,7 +399,7 @@ async def test_who_loses_the_right_is_told_so_once_and_nothing_more(
         assert world.events == ["a"]
         [ended] = world.endpoint.of("terminated")
         assert ended["error"]["code"] == FORBIDDEN
-        assert world.store.rows == {}
+        assert world.store.kept == {}
         if how == "hidden":
             with pytest.raises(UnknownEvent):
                 await world.subscribe()
@@ -445,7 +419,7 @@ async def test_who_loses_the_right_is_told_so_though_nothing_happens(
         await trio.sleep(3 if told else RIGHTS_S + 3)
         [ended] = world.endpoint.of("terminated")
         assert ended["error"]["code"] == FORBIDDEN
-        assert len(world.store.rows) == 1
+        assert len(world.store.kept) == 1
         await world.happen("b")
         assert sorted(world.events) == ["a", "a", "b"]
 
@@ -457,7 +431,7 @@ async def test_who_has_lost_the_right_cannot_refresh(world: World, autojump_cloc
         world.source.hidden.add("user:ada")
         with pytest.raises(UnknownEvent):
             await world.subscribe(delivery={"secret": new_secret()})
-        assert abs(world.store.rows[made["id"]].expires_at - moment(made["refreshBefore"])) < 0.01
+        assert abs(world.store.kept[made["id"]].expires_at - moment(made["refreshBefore"])) < 0.01
 
 
 async def test_what_its_server_ends_is_ended_with_its_words(world: World, autojump_clock: MockClock) -> None:
@@ -469,7 +443,7 @@ async def test_what_its_server_ends_is_ended_with_its_words(world: World, autoju
         await trio.sleep(5)
         [ended] = world.endpoint.of("terminated")
         assert ended["error"] == {"code": UNSUPPORTED, "message": "Unsupported", "data": {"feature": "payloadSchema"}}
-        assert world.store.rows == {}
+        assert world.store.kept == {}
 
 
 async def test_the_end_of_one_is_not_told_of_the_next(world: World, autojump_clock: MockClock) -> None:
