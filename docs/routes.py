@@ -13,9 +13,9 @@ import msgspec
 
 from supervisor.cli import GROUPS
 from supervisor.front.application import application
-from supervisor.front.pages.event_streams import STREAMS
+from supervisor.front.pages.events import STREAMS
+from supervisor.front.pages.logs import PATHS
 from supervisor.front.pages.performing import PERFORMERS
-from supervisor.front.pages.sockets import PATHS
 from supervisor.front.pages.view import View
 from supervisor.identity.audit import NO_AUDIT
 from supervisor.operations import DASHBOARD, LIVE, SUBJECTS, Operation, Role

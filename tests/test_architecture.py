@@ -104,7 +104,7 @@ TRANSITIVE = {
         "supervisor.front.pages.app",
         "werkzeug",
     ): "Quart raises werkzeug's HTTPException and has no name of its own for it",
-    ("supervisor.front.pages.bodies", "werkzeug"): "what Quart reads forms with, in a thread here",
+    ("supervisor.front.pages.requests", "werkzeug"): "what Quart reads forms with, in a thread here",
     ("supervisor.front.ui.frame", "jinja2"): "the engine of templates that Quart stands on",
     ("supervisor.front.ui.frame", "werkzeug"): "as for the pages",
     ("actors.transport.http.client.client", "h11"): "the events that its connections count",

@@ -16,8 +16,7 @@ from actors.protocol.wire.repeated_keys import check_keys
 from supervisor.commands import questions
 from supervisor.commands.common import ask, daemon_options, json_text, print_json, profile_option, readable
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
-from supervisor.daemon_client.client import DaemonClient
-from supervisor.daemon_client.requests import RequestRefused
+from supervisor.daemon_client.client import DaemonClient, RequestRefused
 from supervisor.metatools.definitions import DISCOVER, EXECUTE
 from supervisor.metatools.texts import clean
 

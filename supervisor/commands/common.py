@@ -25,8 +25,7 @@ from supervisor.bridge.address import DEFAULT_URL as DEFAULT_URL
 from supervisor.bridge.address import read_address
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
-from supervisor.daemon_client.client import DaemonClient, base_url, connect
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.client import DaemonClient, DaemonUnreachable, RequestRefused, base_url, connect
 from supervisor.metatools.texts import clean, escape
 from supervisor.operations import NODES, Operation
 

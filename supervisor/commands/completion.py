@@ -15,8 +15,7 @@ import trio
 from click.shell_completion import get_completion_class
 
 from actors.errors import ConfigError
-from supervisor.daemon_client.client import connect
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.client import DaemonUnreachable, RequestRefused, connect
 from supervisor.operations import STATUS
 
 ANSWER_S = 1.0

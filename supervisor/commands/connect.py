@@ -37,8 +37,7 @@ from supervisor.commands.outcomes import CommandFailed
 from supervisor.config.client_table import CLIENTS
 from supervisor.config.clients import ClientProgram, Machine, value_of
 from supervisor.config.keys import name_fault
-from supervisor.daemon_client.client import DaemonClient, base_url
-from supervisor.daemon_client.requests import RequestRefused
+from supervisor.daemon_client.client import DaemonClient, RequestRefused, base_url
 from supervisor.host.files import copies_of, read_if_there
 from supervisor.metatools.definitions import READ_ONLY
 

@@ -20,8 +20,7 @@ from supervisor.commands.common import ask, daemon_options, plain, print_json, s
 from supervisor.commands.lines import StdinLines
 from supervisor.commands.outcomes import EXIT_FAILED
 from supervisor.commands.questions import is_terminal
-from supervisor.daemon_client.client import DaemonClient
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.client import DaemonClient, DaemonUnreachable, RequestRefused
 
 WAIT_S = 8.0
 """Of one question; shorter than what a page of the daemon may take."""

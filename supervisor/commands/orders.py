@@ -16,8 +16,7 @@ from supervisor import operations
 from supervisor.commands.common import ask, daemon_options, plain, print_json, say, timeout_option
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import EXIT_FAILED
-from supervisor.daemon_client.client import DaemonClient
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.client import DaemonClient, DaemonUnreachable, RequestRefused
 
 Answers = list[dict[str, Any]]
 

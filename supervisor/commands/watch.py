@@ -16,7 +16,7 @@ import trio
 from rich.text import Text
 
 from supervisor.commands.common import console, daemon_options, json_text, plain, run, say, state_text
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.client import DaemonUnreachable, RequestRefused
 from supervisor.daemon_client.sockets import open_socket
 
 EVENTS = "/api/events"

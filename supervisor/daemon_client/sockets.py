@@ -14,8 +14,7 @@ from actors.kit import first_of
 from actors.kit.nursery import background
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.daemon_client.client import CONNECT_TIMEOUT_S, base_url
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused, decode
+from supervisor.daemon_client.client import CONNECT_TIMEOUT_S, DaemonUnreachable, RequestRefused, base_url, decode
 from supervisor.operator_pass import NoPass, Stream, authorization, challenge_in, end_of, pass_for
 
 DISCONNECT_TIMEOUT_S = 1.0

@@ -19,8 +19,7 @@ from rich.console import Console
 
 from supervisor.commands.common import console, plain
 from supervisor.commands.status import render_servers, savings_line
-from supervisor.daemon_client.client import DaemonClient, connect
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.daemon_client.sockets import Socket, open_socket
 from supervisor.demo.setting import IDLE_S, LOG_NAME, DemoDaemon, TourFailed, configuration, last_lines, running_daemon
 from supervisor.metatools.definitions import DISCOVER, EXECUTE

@@ -35,9 +35,9 @@ from supervisor.front.http.elsewhere import answer_with, shared_memory
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.sessions import Sealer, SessionMemory
 from supervisor.front.listen import StreamLimit
-from supervisor.front.pages.event_streams import EventStreams
-from supervisor.front.pages.handover import Pages
-from supervisor.front.pages.sockets import PageSockets
+from supervisor.front.pages.app import Pages
+from supervisor.front.pages.events import EventStreams
+from supervisor.front.pages.logs import PageSockets
 from supervisor.front.pages.view import View
 from supervisor.front.pages.visits import BrowserVisits
 from supervisor.front.websocket import FAREWELL_S, McpWebSocket, WebSocketSettings

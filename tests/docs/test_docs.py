@@ -22,7 +22,7 @@ from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
 from supervisor.front.application import application
 from supervisor.front.pages.app import STATUSES
-from supervisor.front.pages.event_streams import STREAMS
+from supervisor.front.pages.events import STREAMS
 from supervisor.metatools.definitions import DEFINITIONS
 from tests.supervisor.front.pages.test_api import view
 

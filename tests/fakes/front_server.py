@@ -24,8 +24,7 @@ from supervisor.front.edge.serve import Certificates, serve
 from supervisor.front.edge.websocket import Handshake
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.guard import Guard
-from supervisor.front.pages.app import create_app
-from supervisor.front.pages.handover import Pages
+from supervisor.front.pages.app import Pages, create_app
 
 BODIES = BodyLimits(64 * 1024 * 1024, 30.0)
 

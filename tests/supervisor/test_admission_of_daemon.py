@@ -28,7 +28,7 @@ from docs.routes import page_routes
 from supervisor.front import admission
 from supervisor.front.dispatch import WEBSOCKET_PATH
 from supervisor.front.pages.app import NO_PAGE
-from supervisor.front.pages.rights import may_ask
+from supervisor.front.pages.requests import may_ask
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import requester as requester_module
 from supervisor.identity.people import Person

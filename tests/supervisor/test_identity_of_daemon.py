@@ -22,11 +22,11 @@ from actors.messages import Question
 from supervisor import operations
 from supervisor.bridge.address import read_address
 from supervisor.bridge.connection import NotReached, open_connection
+from supervisor.daemon_client.client import RequestRefused
 from supervisor.daemon_client.client import connect as connect_daemon
-from supervisor.daemon_client.requests import RequestRefused
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.front import wiring
-from supervisor.front.pages.sockets import PageSockets
+from supervisor.front.pages.logs import PageSockets
 from supervisor.front.pages.view import View
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import tokens

@@ -1,4 +1,5 @@
-"""Gathers the facts: looks at files, asks programs for their version, the daemon for its own, and changes nothing.
+"""Gathers the facts: looks at files, at the data directory with its disk and database, asks programs for their version,
+the daemon for its own, and changes nothing.
 
 Everything that may wait has a deadline: programs that answer later are taken for ones that say nothing.
 """
@@ -7,13 +8,17 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import socket
+import sqlite3
+import stat
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx2
 import msgspec
@@ -33,30 +38,95 @@ from actors.transport.stdio.resources.room import RUNNING, SPAWN
 from actors.transport.stdio.sandbox import SHELL, Sight, Trouble, arguments, bwrap_program, trouble_of
 from supervisor import operations
 from supervisor.commands.check import clashes
-from supervisor.commands.diagnosis.disk import data_facts, newest_of
-from supervisor.commands.diagnosis.facts import Facts, MemoryFacts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
+from supervisor.commands.diagnosis.facts import (
+    DataFacts,
+    Facts,
+    MemoryFacts,
+    PortFacts,
+    ProgramFacts,
+    RemoteFacts,
+    SandboxFacts,
+)
 from supervisor.commands.run import check_exposure, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, Settings, load
 from supervisor.config.address import base_url
 from supervisor.config.identity import named_tools
 from supervisor.config.remarks import lines
+from supervisor.daemon_client.client import DaemonUnreachable, RequestRefused, connect
 from supervisor.daemon_client.client import base_url as daemon_base
-from supervisor.daemon_client.client import connect
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
-from supervisor.host.datadir import DATABASE, LOCK_NAME, MAX_PID_BYTES
+from supervisor.host.datadir import DATABASE, LOCK_NAME, MAX_PID_BYTES, problems_of
 from supervisor.host.descriptors import LEAST_CLIENTS, OWN, attainable
+from supervisor.host.places import default_data_dir
 from supervisor.host.version import VERSION
 from supervisor.plugins.loading import versions
+from supervisor.store.file import damaged_copies
 
-PROGRAM_TIMEOUT_S = 5.0
-DAEMON_TIMEOUT_S = 3.0
-LOOKUP_TIMEOUT_S = 5.0
-MAX_NAMED, NAMED_AT_ONCE = 200, 10
+
+def _data_facts(settings: Settings, environ: Mapping[str, str]) -> DataFacts:
+    try:
+        root = Path(absolute(settings.data_dir or str(default_data_dir(environ))))
+    except ConfigError as error:
+        return DataFacts(troubles=((error.message, error.hint),))
+    troubles = tuple((f"{problem.path}: {problem.message}", problem.hint) for problem in problems_of(root))
+    facts = DataFacts(path=str(root), troubles=troubles)
+    if troubles:
+        return facts
+    mode = _mode(root)
+    there = root if mode is not None else next((above for above in root.parents if _mode(above) is not None), root)
+    schema, damage = _database(root / DATABASE)
+    return DataFacts(
+        path=str(root),
+        mode=mode,
+        writable=os.access(there, os.W_OK | os.X_OK),
+        free_bytes=shutil.disk_usage(there).free,
+        schema=schema,
+        damage=damage,
+        copies=tuple(copy.name for copy in damaged_copies(root / DATABASE)),
+    )
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None
+
+
+def _database(path: Path) -> tuple[int, str]:
+    """Return its schema, 0 if there is none, and what is wrong with it. Writes nothing, not even a log beside it."""
+    if _mode(path) is None:
+        return 0, ""
+    # Whoever has it open keeps a log beside it, and reads with it; without one nobody writes.
+    way = "mode=ro" if _mode(path.with_name(f"{path.name}-wal")) is not None else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?{way}", uri=True, timeout=1.0)) as connection:
+            answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            schema: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error as error:
+        return 0, str(error)
+    return schema, "" if answer == "ok" else str(answer)
+
+
+def _newest_of(files: list[Path]) -> tuple[float, str]:
+    """Return the last change of the file that was changed last."""
+    changes = [(0.0, "")]
+    for file in files:
+        try:
+            changes.append((file.stat().st_mtime, str(file)))
+        except OSError:
+            continue
+    return max(changes)
+
+
+_PROGRAM_TIMEOUT_S = 5.0
+_DAEMON_TIMEOUT_S = 3.0
+_LOOKUP_TIMEOUT_S = 5.0
+_MAX_NAMED, _NAMED_AT_ONCE = 200, 10
 """So many of the tools that profiles and people name are looked for, and so many with one request."""
-SAID_CHARS = 2000
-LOOKED_FOR = ("npx", "uvx", "python3")
+_SAID_CHARS = 2000
+_LOOKED_FOR = ("npx", "uvx", "python3")
 """Programs that published servers are started with most."""
-PROXY_SCHEMES = ("http", "https", "all")
+_PROXY_SCHEMES = ("http", "https", "all")
 
 
 async def gather(config: Path | None, environ: Mapping[str, str], url: str = "", *, network: bool) -> Facts:
@@ -71,13 +141,13 @@ async def gather(config: Path | None, environ: Mapping[str, str], url: str = "",
     servers = [server for server in configuration.servers if not server.disabled]
     local = [server for server in servers if server.kind == "stdio"]
     remotes = [_remote(server, environ) for server in servers if server.kind != "stdio"]
-    data = data_facts(configuration.settings, environ)
+    data = _data_facts(configuration.settings, environ)
     port = await _port(url, configuration.settings)
     daemons_path = _path_of_daemon(Path(data.path)) if port.daemon else ""
     around = {**environ, **({"PATH": daemons_path} if daemons_path else {})}
-    named = [*dict.fromkeys(named_tools(configuration.settings))][:MAX_NAMED]
+    named = [*dict.fromkeys(named_tools(configuration.settings))][:_MAX_NAMED]
     ours = port.daemon and running == absolute(str(configuration.path))
-    newest, newest_file = newest_of([configuration.path, Path(data.path) / DATABASE, Path(supervisor.__file__)])
+    newest, newest_file = _newest_of([configuration.path, Path(data.path) / DATABASE, Path(supervisor.__file__)])
     return Facts(
         version=VERSION,
         python=platform.python_version(),
@@ -163,7 +233,7 @@ async def _programs(servers: list[ServerConfig], environ: Mapping[str, str]) -> 
             cwd = absolute(server.cwd or "") if "/" in command else "/"
             needs.setdefault((command, path, cwd), []).append(server)
     have = {provider_of(command) for command, *_ in needs}
-    for command in (each for each in LOOKED_FOR if provider_of(each) not in have):
+    for command in (each for each in _LOOKED_FOR if provider_of(each) not in have):
         needs[command, build_environment({}, environ)["PATH"], "/"] = []
     facts: dict[tuple[str, str, str], ProgramFacts] = {}
     async with trio.open_nursery() as nursery:
@@ -201,10 +271,10 @@ async def _ask(program: str, arguments: tuple[str, ...], environment: Mapping[st
     """Return what a program answers to a question for its version; empty if it does not in time."""
     try:
         resolved = resolve_command(program, path=environment["PATH"], cwd="/")
-        with trio.move_on_after(PROGRAM_TIMEOUT_S):
+        with trio.move_on_after(_PROGRAM_TIMEOUT_S):
             run = partial(trio.run_process, stdin=b"", capture_stdout=True, capture_stderr=True, check=False)
             answer = await run([resolved, *arguments], env=environment)
-            return (answer.stdout + answer.stderr)[:SAID_CHARS].decode(errors="replace")
+            return (answer.stdout + answer.stderr)[:_SAID_CHARS].decode(errors="replace")
     except (SpawnFailed, OSError):
         pass
     return ""
@@ -218,8 +288,8 @@ async def _sandbox(servers: tuple[str, ...]) -> SandboxFacts:
         program = bwrap_program()
     except SpawnFailed as error:
         return SandboxFacts(servers=servers, trouble=error.message, hint=error.hint)
-    trouble = Trouble(f"no answer within {PROGRAM_TIMEOUT_S:g} s")
-    with trio.move_on_after(PROGRAM_TIMEOUT_S):
+    trouble = Trouble(f"no answer within {_PROGRAM_TIMEOUT_S:g} s")
+    with trio.move_on_after(_PROGRAM_TIMEOUT_S):
         words = [program, *arguments(Sight()), "--", SHELL, "-c", "true"]
         try:
             answer = await trio.run_process(words, stdin=b"", capture_stdout=True, capture_stderr=True, check=False)
@@ -227,7 +297,7 @@ async def _sandbox(servers: tuple[str, ...]) -> SandboxFacts:
             return SandboxFacts(servers=servers, trouble=str(failure.strerror))
         if answer.returncode == 0:
             return SandboxFacts(servers=servers, path=program)
-        trouble = trouble_of(answer.stderr[:SAID_CHARS].decode(errors="replace"))
+        trouble = trouble_of(answer.stderr[:_SAID_CHARS].decode(errors="replace"))
     return SandboxFacts(servers=servers, trouble=trouble.reason, hint=trouble.hint)
 
 
@@ -243,7 +313,7 @@ def _daemon_at(url: str, settings: Settings) -> str:
 async def _file_of_daemon(at: str) -> str:
     """Return the configuration file of the daemon at an address; empty if none answers, or not to us."""
     if at:
-        with trio.move_on_after(DAEMON_TIMEOUT_S):
+        with trio.move_on_after(_DAEMON_TIMEOUT_S):
             try:
                 async with connect(at) as daemon:
                     return absolute((await daemon.configuration()).path)
@@ -255,11 +325,11 @@ async def _file_of_daemon(at: str) -> str:
 async def _missing(at: str, named: list[str]) -> tuple[str, ...]:
     """Return which of these tools the daemon at an address does not know, those that it has said."""
     missing = list[str]()
-    with trio.move_on_after(DAEMON_TIMEOUT_S):
+    with trio.move_on_after(_DAEMON_TIMEOUT_S):
         try:
             async with connect(at) as daemon:
-                for first in range(0, len(named), NAMED_AT_ONCE):
-                    some = named[first : first + NAMED_AT_ONCE]
+                for first in range(0, len(named), _NAMED_AT_ONCE):
+                    some = named[first : first + _NAMED_AT_ONCE]
                     rows = (await daemon.perform(operations.PREFLIGHT, {"tools": some}))["tools"]
                     missing += [str(row["asked"]) for row in rows if row["status"] == "missing"]
         except (DaemonUnreachable, RequestRefused):
@@ -273,7 +343,7 @@ async def _port(url: str, settings: Settings) -> PortFacts:
     except ConfigError as error:
         return PortFacts(listen=settings.listen, troubles=((error.message, error.hint),))
     if at := _daemon_at(url, settings):
-        with trio.move_on_after(DAEMON_TIMEOUT_S):
+        with trio.move_on_after(_DAEMON_TIMEOUT_S):
             try:
                 async with connect(at) as daemon:
                     page = await daemon.perform(operations.STATUS)
@@ -296,7 +366,7 @@ def _troubles_of(settings: Settings) -> tuple[tuple[str, str], ...]:
 
 
 def _proxies(environ: Mapping[str, str]) -> dict[str, str]:
-    names = [name for scheme in PROXY_SCHEMES for name in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")]
+    names = [name for scheme in _PROXY_SCHEMES for name in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")]
     return {name: without_secrets(environ[name]) for name in names if environ.get(name)}
 
 
@@ -319,8 +389,8 @@ async def _look_up(remotes: list[RemoteFacts]) -> list[RemoteFacts]:
     looked: dict[str, str] = {}
 
     async def look_up(host: str) -> None:
-        looked[host] = f"no answer within {LOOKUP_TIMEOUT_S:g} s"
-        with trio.move_on_after(LOOKUP_TIMEOUT_S):
+        looked[host] = f"no answer within {_LOOKUP_TIMEOUT_S:g} s"
+        with trio.move_on_after(_LOOKUP_TIMEOUT_S):
             try:
                 await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
                 looked[host] = ""

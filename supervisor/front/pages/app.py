@@ -1,10 +1,13 @@
-"""The application of the pages, by Quart: its errors, its answers, and the page at `/`.
+"""The application of the pages, by Quart on hypercorn: its errors, its answers, the page at `/`, and how it is served.
 
-Rules of this file:
-- Nothing is global and nothing runs in the application: no lifespan, no `app.nursery`, no background task. A daemon
-  may have any number of these.
+- Nothing is global and nothing runs in the application: no lifespan, no `app.nursery`, no background task. A daemon may
+  have any number of these.
 - A page raises what is wrong, and here it becomes JSON with its status, or for a browser a few words. None carries the
   text of a bug.
+- One request at a time goes to the application. hypercorn gets a stream of its own for each. On it comes what our
+  parser has understood, under the limits of our edge, and nothing else; what it answers goes to the client as it is. So
+  nothing has to be known of its insides, and no byte of a client reaches it that we would have read in another way. The
+  connection ends with the answer.
 """
 
 from __future__ import annotations
@@ -16,6 +19,12 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+import trio
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+from hypercorn.utils import wrap_app
 from quart import Response, make_response, request
 from quart.routing import QuartRule
 from quart_trio import QuartTrio
@@ -35,9 +44,11 @@ from actors.errors import (
     UnknownTool,
 )
 from actors.kit import is_want, reason_of
-from supervisor.front.pages.requests import FromElsewhere, NoKey
-from supervisor.front.pages.rights import check_right
+from supervisor.front.edge.request import BodyLimits, HttpRequest, TooLate
+from supervisor.front.edge.wire import Wire
+from supervisor.front.pages.requests import FromElsewhere, NoKey, check_right, set_requester
 from supervisor.identity.audit import NO_AUDIT, Audit
+from supervisor.identity.requester import ANYBODY
 from supervisor.identity.tokens import NotKept, TooManyTokens
 from supervisor.store.approvals import NotAsSeen
 from supervisor.values.checks import UnknownValue, ValueNotTaken
@@ -80,9 +91,9 @@ STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
 )
 """The HTTP status of each error; the first that fits."""
 
-NAME: Final = "mcpvisor"
-WHAT: Final = "Many MCP servers behind one address, supervised, with four tools in front of all of theirs."
-PLACES: Final = {
+_NAME: Final = "mcpvisor"
+_WHAT: Final = "Many MCP servers behind one address, supervised, with four tools in front of all of theirs."
+_PLACES: Final = {
     "/mcp": "MCP: Streamable HTTP (POST) and WebSocket, every revision; the address for a client's configuration",
     "/mcp/all": "MCP: every tool of every server, for clients that choose by themselves",
     "/mcp/servers/NAME": "MCP: one server by itself, as if a client had connected to it",
@@ -99,7 +110,7 @@ PLACES: Final = {
     "/healthz": "whether the daemon lives",
     "/readyz": "whether every server was tried once",
 }
-HELP: Final = "On the command line: mcpvisor --help, mcpvisor status. The documents are in docs/ of the source."
+_HELP: Final = "On the command line: mcpvisor --help, mcpvisor status. The documents are in docs/ of the source."
 
 _BY_ACCEPT: Final = {"Content-Security-Policy": "default-src 'none'", "Vary": "Accept"}
 _ERROR_PAGE: Final = """<!doctype html>
@@ -149,7 +160,7 @@ def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | Non
     return Response(text, status=status, content_type="application/json", headers=dict(headers or {}))
 
 
-def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+def _error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     return json_response({"error": {"code": status, "message": message}}, status, headers)
 
 
@@ -181,7 +192,7 @@ async def _on_http_error(error: HTTPException) -> Any:
     if _wants_page():
         page = _ERROR_PAGE.format(status=status, message=html.escape(message))
         return Response(page, status=status, content_type="text/html; charset=utf-8", headers={**headers, **_BY_ACCEPT})
-    return error_response(status, message, {**headers, "Vary": "Accept"})
+    return _error_response(status, message, {**headers, "Vary": "Accept"})
 
 
 def _wants_page() -> bool:
@@ -196,7 +207,7 @@ async def _on_want(error: Exception) -> Response:
         raise error
     log.debug("a page was not made for want: %s", reason_of(error))
     message = f"the daemon lacks what this page needs ({reason_of(error)}); /api/status says what is degraded"
-    return error_response(503, message, {"Retry-After": "1"})
+    return _error_response(503, message, {"Retry-After": "1"})
 
 
 async def _harden(response: Response) -> Response:
@@ -211,7 +222,80 @@ def add_welcome(version: str, app: QuartTrio) -> None:
     async def welcome() -> Response:
         if _wants_page():
             return Response("", status=303, headers={**_BY_ACCEPT, "Location": "/ui"})
-        body = {"name": NAME, "version": version, "what": WHAT, "places": PLACES, "help": HELP}
+        body = {"name": _NAME, "version": version, "what": _WHAT, "places": _PLACES, "help": _HELP}
         return json_response(body, headers=_BY_ACCEPT)
 
     app.add_url_rule("/", view_func=welcome)
+
+
+_MAX_BYTES_OF_STRANGERS: Final = 32 * 1024
+"""Of somebody who has yet to sign in: a token, and where they wanted to go."""
+
+_OF_THE_CONNECTION: Final = frozenset(
+    {b"connection", b"keep-alive", b"proxy-connection", b"upgrade", b"http2-settings", b"transfer-encoding"}
+    | {b"content-length", b"expect", b"te", b"trailer"}
+)
+"""What one hop says to the next (RFC 9110 7.6.1), and what is said anew."""
+
+
+class Pages:
+    """Serves requests with an application of Quart."""
+
+    def __init__(self, app: QuartTrio, limits: BodyLimits) -> None:
+        self._limits = limits
+        self._of_strangers = BodyLimits(_MAX_BYTES_OF_STRANGERS, limits.timeout_s)
+        self._config = config = Config()
+        config.include_server_header = False
+        config.accesslog = None
+        config.errorlog = log  # through the daemon's queue, never to stderr: a full pipe there would stop the loop
+        self._app = wrap_app(app, config.wsgi_max_body_size, "asgi")
+        self._context = WorkerContext(None)
+
+    async def __call__(self, request: HttpRequest) -> None:
+        try:
+            body = await request.body(self._limits if request.requester is not ANYBODY else self._of_strangers)
+        except TooLate as error:
+            await request.fail(408, str(error))
+            return
+        except SupervisorError as error:
+            await request.fail(503 if isinstance(error, MailboxFull) else error.http_status, str(error))
+            return
+        set_requester(request)
+        stream = _Stream(request.hand_over(), _as_bytes(request, body))
+        await TCPServer(self._app, self._config, self._context, ConnectionState({}), stream).run()  # type: ignore[arg-type]  # it says TLS and takes any stream
+
+
+def _as_bytes(request: HttpRequest, body: bytes) -> bytes:
+    lines = [b"%s: %s\r\n" % line for line in request.headers if line[0] not in _OF_THE_CONNECTION]
+    length = b"content-length: %d\r\n" % len(body) if body else b""
+    head = b"%s %s HTTP/%s\r\n" % (request.method.encode("ascii"), request.target, request.version.encode("ascii"))
+    return b"".join((head, *lines, length, b"connection: close\r\n\r\n", body))
+
+
+class _Stream:
+    """The end of a stream of bytes that hypercorn sees: one request, and then the end when the client leaves."""
+
+    def __init__(self, connection: Wire, request: bytes) -> None:
+        self.socket = connection.socket  # for the addresses of both sides
+        self._connection = connection
+        self._request = request
+        self._closed = trio.CancelScope()
+
+    async def receive_some(self, most: int) -> bytes:
+        if self._request:
+            data, self._request = self._request[:most], self._request[most:]
+            return data
+        with self._closed:
+            await self._connection.leaving.wait()
+            return b""
+        raise trio.ClosedResourceError
+
+    async def send_all(self, data: bytes) -> None:
+        await self._connection.write(data)
+
+    async def send_eof(self) -> None:
+        # No checkpoint: hypercorn calls this in the task of a request of which Quart has cancelled the rest.
+        self._closed.cancel()
+
+    async def aclose(self) -> None:
+        self._closed.cancel()

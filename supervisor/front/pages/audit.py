@@ -13,7 +13,7 @@ from supervisor.front.pages.performing import performs
 from supervisor.front.pages.view import View
 from supervisor.identity.audit import AuditQuery, check_action
 
-MAX_RECORDS: Final = 500
+_MAX_RECORDS: Final = 500
 """Of one page."""
 
 
@@ -27,7 +27,7 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     action: str = ""
     since: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     before: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_RECORDS)] = 100
+    limit: Annotated[int, msgspec.Meta(ge=1, le=_MAX_RECORDS)] = 100
 
 
 @performs(operations.AUDIT)

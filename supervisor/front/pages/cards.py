@@ -26,21 +26,21 @@ from actors.messages import ServerStatus
 from actors.protocol.wire import json
 from supervisor import operations
 from supervisor.front.pages.performing import performs
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.view import View
 from supervisor.identity.requester import ANYBODY
 from supervisor.service.doors import cards
 from supervisor.service.doors.addresses import CARD, path_of
 from supervisor.service.doors.cards import Document, Served, Site
 
-MAX_LIMIT: Final = 100
-MAX_KEPT: Final = 32
+_MAX_LIMIT: Final = 100
+_MAX_KEPT: Final = 32
 """So many documents are kept, each as large as its servers are many."""
-MAX_TIMES: Final = 4096
-DOOR_BYTES: Final = 1000
+_MAX_TIMES: Final = 4096
+_DOOR_BYTES: Final = 1000
 """What a door costs to tell of, as the bench has it: a large part of what is written of it."""
-JSON: Final = "application/json"
-OFFICIAL: Final = "io.modelcontextprotocol.registry/official"
+_JSON: Final = "application/json"
+_OFFICIAL: Final = "io.modelcontextprotocol.registry/official"
 Timed = tuple[Served, datetime]
 Maker = Callable[[Site, tuple[Any, ...]], Any]
 
@@ -51,7 +51,7 @@ class RegistryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     cursor: Annotated[str, msgspec.Meta(max_length=300)] = ""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)] = 30
+    limit: Annotated[int, msgspec.Meta(ge=1, le=_MAX_LIMIT)] = 30
     search: Annotated[str, msgspec.Meta(max_length=200)] = ""
     updated_since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     version: Annotated[str, msgspec.Meta(max_length=300)] = ""
@@ -79,7 +79,7 @@ class KnownDoors:
             return own
         visible, principal = await self.view.seen_by(requester.person), self.view.principal
         seen, statuses = visible.now(principal), visible.statuses(principal)
-        return own + await self.view.bench.run(len(seen.names.servers) * DOOR_BYTES, _servers, seen, statuses)
+        return own + await self.view.bench.run(len(seen.names.servers) * _DOOR_BYTES, _servers, seen, statuses)
 
     async def find(self, namespace: str, name: str) -> tuple[Served]:
         """Return the door that has a name in the registry. Raises `UnknownServer`."""
@@ -91,7 +91,7 @@ class KnownDoors:
 
     async def answer(self, make: Maker, told: tuple[Any, ...], kind: str) -> Response:
         """Answer with a document of these doors, or that whoever asks has it."""
-        document = await self.view.bench.run(len(told) * DOOR_BYTES, _made, make, self.site(), told)
+        document = await self.view.bench.run(len(told) * _DOOR_BYTES, _made, make, self.site(), told)
         headers = {"ETag": document.tag, "Cache-Control": "private, no-cache", "Vary": "Authorization"}
         if document.is_known(request.headers.get("If-None-Match", "")):
             answer = Response(b"", 304, headers, content_type=kind)
@@ -109,7 +109,7 @@ class KnownDoors:
             self._since.setdefault(door, now)
             self._since.move_to_end(door)
         timed = tuple((door, self._since[door]) for door in doors)
-        while len(self._since) > max(MAX_TIMES, len(doors)):
+        while len(self._since) > max(_MAX_TIMES, len(doors)):
             self._since.popitem(last=False)
         return timed
 
@@ -146,13 +146,13 @@ async def registry(known: KnownDoors, query: RegistryQuery) -> Response:
     one version of each. `updated_since` counts from when the daemon saw a change, and does not tell of servers that
     are gone.
     """
-    return await known.answer(_Page(query), known.timed(await known.doors()), JSON)
+    return await known.answer(_Page(query), known.timed(await known.doors()), _JSON)
 
 
 @performs(operations.REGISTRY_VERSIONS)
 async def versions(known: KnownDoors, namespace: str, entry: str) -> Response:
     """List the versions of a server, which is one. Its name has its slash as `%2F`, or as it is."""
-    return await known.answer(_Page(), known.timed(await known.find(namespace, entry)), JSON)
+    return await known.answer(_Page(), known.timed(await known.find(namespace, entry)), _JSON)
 
 
 @performs(operations.REGISTRY_VERSION)
@@ -161,7 +161,7 @@ async def version(known: KnownDoors, namespace: str, entry: str, version: str) -
     found = await known.find(namespace, entry)
     if version not in ("latest", there := cards.version_of(found[0])):
         raise UnknownServer(f"there is no version {version[:100]!a} of this server; there is {there!a}")
-    return await known.answer(_single, known.timed(found), JSON)
+    return await known.answer(_single, known.timed(found), _JSON)
 
 
 def _servers(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> tuple[Served, ...]:
@@ -212,10 +212,10 @@ def _single(site: Site, doors: tuple[Timed, ...]) -> dict[str, Any]:
 
 def _row(site: Site, door: Served, since: datetime) -> dict[str, Any]:
     official = {"status": "active", "publishedAt": since, "updatedAt": since, "isLatest": True}
-    return {"server": cards.server_json(site, door), "_meta": {OFFICIAL: official}}
+    return {"server": cards.server_json(site, door), "_meta": {_OFFICIAL: official}}
 
 
-@lru_cache(maxsize=MAX_KEPT)
+@lru_cache(maxsize=_MAX_KEPT)
 def _made(make: Maker, site: Site, doors: tuple[Any, ...]) -> Document:
     """Return a document; for the same doors the same, without making it."""
     return Document.of(make(site, doors))

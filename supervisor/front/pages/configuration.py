@@ -20,15 +20,14 @@ from quart import Response, request
 from actors.errors import CallTimedOut
 from supervisor import operations
 from supervisor.config.provenance import explain_server, withhold
-from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.performing import describe, performs
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER, read_json
 from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 from supervisor.servers.reloading.port import Published, Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
 
-WAIT_S: Final = 30.0
+_WAIT_S: Final = 30.0
 """Reading a file takes milliseconds; one that hangs is on a volume that does."""
 MAX_PATH_CHARS: Final = 4096
 
@@ -132,8 +131,8 @@ async def remove_server(view: View, server: str) -> Any:
 
 async def when_done(work: Callable[[], Awaitable[Reloaded | Published]]) -> Any:
     """Return what work returns that reads a configuration. Raises `CallTimedOut`."""
-    with trio.move_on_after(WAIT_S):
+    with trio.move_on_after(_WAIT_S):
         return msgspec.to_builtins(await work())
     raise CallTimedOut(
-        f"the configuration was not read within {WAIT_S:g} s, which goes on: see mcpvisor status", outcome="unknown"
+        f"the configuration was not read within {_WAIT_S:g} s, which goes on: see mcpvisor status", outcome="unknown"
     )

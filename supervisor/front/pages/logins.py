@@ -20,11 +20,11 @@ from actors.errors import InvalidArguments, LoginFailed
 from actors.transport.redaction import Confidential
 from supervisor import operations
 from supervisor.front.pages.performing import describe, performs
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.view import View
 from supervisor.oauth.port import Accounts, Confirmation, check_asker, login_user, of_user, query_of
 
-MAX_ANSWER_CHARS: Final = 16_384
+_MAX_ANSWER_CHARS: Final = 16_384
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
@@ -43,8 +43,8 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class LoginAnswer(Confidential, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What whoever began a login says of the browser: the code that it shows, or the address that it ended at."""
 
-    HAS: ClassVar[str] = f'it has "answer", a text of at most {MAX_ANSWER_CHARS} characters'
-    answer: Annotated[str, msgspec.Meta(max_length=MAX_ANSWER_CHARS)]
+    HAS: ClassVar[str] = f'it has "answer", a text of at most {_MAX_ANSWER_CHARS} characters'
+    answer: Annotated[str, msgspec.Meta(max_length=_MAX_ANSWER_CHARS)]
 
 
 @performs(operations.BEGIN_LOGIN)

@@ -19,7 +19,7 @@ from actors.installation import installation_status
 from actors.messages import ServerStatus
 from supervisor import operations
 from supervisor.front.pages.performing import performs
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.status import OF_LISTS, token_savings
 from supervisor.front.pages.view import View
 from supervisor.identity.requester import GOOD_FOR_S, Purpose

@@ -26,8 +26,7 @@ from actors.messages import ServerStatus
 from actors.observer import BreakerScope
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from supervisor import operations
-from supervisor.front.pages.performing import performs
-from supervisor.front.pages.shared_page import SharedPage
+from supervisor.front.pages.performing import SharedPage, performs
 from supervisor.front.pages.status import ROWS_AT_ONCE, word_of
 from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
@@ -37,9 +36,9 @@ from supervisor.metrics.families import FAMILIES, Family
 from supervisor.tokens.counting import META_TOKENS
 
 STATES: Final = (*(state.value for state in State), DISABLED)
-STATUSES: Final = (*get_args(InstallationStatus), DISABLED)
-KINDS: Final = {name.removesuffix("s"): name for name in LISTS}
-ORDER: Final = {family.name: at for at, family in enumerate(f for part in FAMILIES.values() for f in part)}
+_STATUSES: Final = (*get_args(InstallationStatus), DISABLED)
+_KINDS: Final = {name.removesuffix("s"): name for name in LISTS}
+_ORDER: Final = {family.name: at for at, family in enumerate(f for part in FAMILIES.values() for f in part)}
 
 
 class ServerFigures(msgspec.Struct):
@@ -100,7 +99,7 @@ async def _figures(view: View) -> list[FamilyValues]:
     if not view.deployment.value.settings.metrics_tools:
         figures = [each for each in figures if each.family is not families.TOOL_CALLS]
     figures.append(_alone(families.SCRAPE_DURATION, time.perf_counter() - began))
-    return sorted(figures, key=lambda each: ORDER[each.family.name])
+    return sorted(figures, key=lambda each: _ORDER[each.family.name])
 
 
 async def _servers(view: View, processes: Mapping[int, ProcessFigures]) -> ServerFigures:
@@ -118,7 +117,7 @@ async def _servers(view: View, processes: Mapping[int, ProcessFigures]) -> Serve
 def _of_servers(rows: ServerFigures) -> list[FamilyValues]:
     return [
         _by(families.SERVERS, {state: rows.states[state] for state in STATES}),
-        _by(families.STATUSES, {word: rows.statuses[word] for word in STATUSES}),
+        _by(families.STATUSES, {word: rows.statuses[word] for word in _STATUSES}),
         FamilyValues(families.USABLE, rows.usable),
         FamilyValues(families.IN_FLIGHT, rows.in_flight),
         FamilyValues(families.WAITING, rows.waiting),
@@ -130,7 +129,7 @@ def _of_servers(rows: ServerFigures) -> list[FamilyValues]:
 
 def _of_catalogue(catalogue: Catalogue) -> list[FamilyValues]:
     offers = [entry.offer for entry in catalogue.entries.values()]
-    counts = {kind: sum(len(getattr(offer, name)) for offer in offers) for kind, name in KINDS.items()}
+    counts = {kind: sum(len(getattr(offer, name)) for offer in offers) for kind, name in _KINDS.items()}
     return [
         _by(families.ENTRIES, counts),
         _by(families.TOKENS, {"all": catalogue.tokens, "meta": META_TOKENS}),

@@ -11,11 +11,11 @@ from quart import abort
 from supervisor import operations
 from supervisor.front.pages.configuration import MAX_PATH_CHARS, when_done
 from supervisor.front.pages.performing import describe, performs
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.view import View
 
-ALONE = "this daemon is alone: it has no other one to give its servers to"
-NO_NODE = "this daemon is no node of a fleet: there is nobody to publish a configuration for"
+_ALONE = "this daemon is alone: it has no other one to give its servers to"
+_NO_NODE = "this daemon is no node of a fleet: there is nobody to publish a configuration for"
 
 
 class DrainQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ async def nodes(view: View) -> Any:
 @performs(operations.DRAIN)
 async def drain(view: View, query: DrainQuery) -> Any:
     """Have this node give its servers to others and take none, until that is undone; answered when it has none."""
-    node = view.fleet.status().node or abort(409, ALONE)
+    node = view.fleet.status().node or abort(409, _ALONE)
     describe(node, "undone" if query.undo else "")
     return {"node": node, "moved": await view.fleet.drain(undo=query.undo)}
 
@@ -56,7 +56,7 @@ async def publish(view: View, body: NewPublication) -> Any:
     It answers with the `digest`, and `changes` as a reload has them; 422 with all faults of one that cannot be
     used. `plan`: only say what would change. `GET /api/nodes` says which nodes use it.
     """
-    publisher = view.publisher or abort(409, NO_NODE)
+    publisher = view.publisher or abort(409, _NO_NODE)
     by = REQUESTER.get().person.user or "the operator"
     describe(view.fleet.status().node, "only what would change" if body.plan else "")
     return await when_done(lambda: publisher.publish(body.text, by, name=body.name, plan=body.plan))

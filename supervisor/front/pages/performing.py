@@ -4,6 +4,7 @@
 - `query` has the parameters of the address, `body` what the body has: structs, which the reference lists. All other
   parameters are the arguments of the path.
 - It returns what becomes JSON, JSON text (bytes), or a response of its own. It raises what is wrong.
+- What takes a while is made for all who ask meanwhile (`SharedPage`).
 
 What changes something is recorded, whatever becomes of it. What a function alone knows of that it says by `describe`.
 """
@@ -22,11 +23,33 @@ from quart_trio import QuartTrio
 
 from actors.errors import SupervisorError
 from supervisor.front.pages.app import json_response, status_of
-from supervisor.front.pages.bodies import read_json
-from supervisor.front.pages.requests import check_from_here, check_key, decode
+from supervisor.front.pages.requests import check_from_here, check_key, decode, read_json
 from supervisor.front.pages.view import View
 from supervisor.identity.audit import Audit, Outcome
 from supervisor.operations import SUBJECTS, Operation
+
+
+class SharedPage:
+    """A page that takes a while: everybody gets one whose making began after they asked, and few are made."""
+
+    def __init__(self, make: Callable[[], Awaitable[bytes]]) -> None:
+        self._make = make
+        self._turn = trio.Lock()
+        self._begun = 0
+        self._made = 0
+        self._page = b""
+
+    async def get(self) -> bytes:
+        """Return the page, made for all who asked before it was begun. A checkpoint."""
+        wanted = self._begun + 1
+        async with self._turn:
+            if self._made < wanted:
+                self._begun += 1
+                number = self._begun
+                self._page = await self._make()
+                self._made = number
+            return self._page
+
 
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
 

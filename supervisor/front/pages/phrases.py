@@ -25,7 +25,7 @@ from supervisor.front.pages.performing import performs
 from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 
-MAX_ROWS: Final = 100
+_MAX_ROWS: Final = 100
 
 
 class PhrasesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,7 +33,7 @@ class PhrasesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     server: Text = ""
     told: bool = False
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_ROWS)] = MAX_ROWS
+    limit: Annotated[int, msgspec.Meta(ge=1, le=_MAX_ROWS)] = _MAX_ROWS
     offset: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 

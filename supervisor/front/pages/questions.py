@@ -1,7 +1,9 @@
-"""Questions that a person can answer, for programs; `supervisor/front/ui/questions.py` has the pages for browsers.
+"""What people are asked, for programs, and what they have said yes to for longer than one call (`/api/consents`).
 
+- `supervisor/front/ui/questions.py` has the pages of questions for browsers.
 - A question is found by its id, which nobody can guess, and answered once.
 - What is filled in goes to whoever asked. It is neither logged nor kept.
+- A yes is shown to whose it is, and to an admin.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ import trio
 from quart import abort
 
 from supervisor import operations
-from supervisor.front.pages.performing import performs
+from supervisor.front.pages.performing import describe, performs
+from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.view import View
+from supervisor.identity.people import user_of
+from supervisor.service.asking.confirmations import Consent
 from supervisor.service.asking.elicitations import Action, Elicitation
 
 GONE: Final = "Nobody waits for this answer any more: it was given, its time is over, or its call has ended."
@@ -81,4 +86,37 @@ def _row(view: View, each: Elicitation) -> dict[str, Any]:
         "asked_at": view.now().unix_of(each.asked_at),
         "expires_in_s": round(max(0.0, each.expires - trio.current_time()), 1),
         "page": view.elicitations.address(each.id),
+    }
+
+
+_NO_CONSENT = "there is no such yes; mcpvisor consents lists those that there are"
+
+
+@performs(operations.CONSENTS)
+async def consents(view: View) -> Any:
+    """Show which tools run without asking again: whose yes it is, for which client (empty: any), since when."""
+    return {"consents": [_consent_row(each) for each in _own_consents(view)]}
+
+
+@performs(operations.REVOKE_CONSENT)
+async def revoke_consent(view: View, id_: str) -> Any:
+    """Take a yes back: the tool asks again."""
+    consent = next((each for each in _own_consents(view) if each.id == id_), None) or abort(404, _NO_CONSENT)
+    describe(f"{consent.server}:{consent.tool}", consent.id)
+    view.consents.revoke(consent)
+    return {"revoked": _consent_row(consent)}
+
+
+def _own_consents(view: View) -> list[Consent]:
+    return view.consents.of(None if REQUESTER.get().person.may("admin") else view.principal)
+
+
+def _consent_row(consent: Consent) -> dict[str, Any]:
+    return {
+        "id": consent.id,
+        "user": user_of(consent.principal),
+        "server": consent.server,
+        "tool": consent.tool,
+        "client": consent.client,
+        "given_at": consent.given_at,
     }

@@ -31,11 +31,9 @@ from supervisor import operations
 from supervisor.config import ServerConfig
 from supervisor.fleet.status import Peers
 from supervisor.front.pages.app import json_response
-from supervisor.front.pages.metadata import findings
-from supervisor.front.pages.performing import performs
-from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.pages.shared_page import SharedPage
-from supervisor.front.pages.view import Now, View
+from supervisor.front.pages.performing import SharedPage, performs
+from supervisor.front.pages.requests import REQUESTER
+from supervisor.front.pages.view import Now, View, findings
 from supervisor.host.workbench import beside
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchFacts
@@ -47,11 +45,11 @@ ROWS_AT_ONCE: Final = 16
 _NOT_READ: Final = msgspec.structs.asdict(Readings())
 OF_LISTS = LISTS
 """What is not summed of launches that not all share: they offer what others do, too."""
-SUMMED = (*OF_LISTS, "calls", "failures", "in_flight", "waiting", "restarts")
-MAX_TOOL_NAMES = 500
+_SUMMED = (*OF_LISTS, "calls", "failures", "in_flight", "waiting", "restarts")
+_MAX_TOOL_NAMES = 500
 """Of a launch, on its page."""
-MOMENTS = ("since", "used_at", "last_error_at", "next_start", "retry_at", "asked_since", "last_sign_at")
-NO_FIGURES = {"memory_bytes": None, "cpu_s": None, "cpu_percent": None, "processes": None}
+_MOMENTS = ("since", "used_at", "last_error_at", "next_start", "retry_at", "asked_since", "last_sign_at")
+_NO_FIGURES = {"memory_bytes": None, "cpu_s": None, "cpu_percent": None, "processes": None}
 """Of a server without a process here."""
 
 
@@ -125,12 +123,12 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
     if status is None:
         return {"server": server}
     catalogue = view.visible_catalogue()
-    row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
-    row |= figures_row(row, await view.figures()) | tool_names_row(catalogue, server)
-    row |= sandbox_row(view.deployment.value.entries, server)
+    row = _row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
+    row |= _figures_row(row, await view.figures()) | _tool_names_row(catalogue, server)
+    row |= _sandbox_row(view.deployment.value.entries, server)
     warnings = await view.described.warnings(catalogue)
-    row |= limits_row(view.deployment.value, server, view.room)
-    return {**row, **holders_row(view.launches, server), "warnings": warnings.get(server, 0)}
+    row |= _limits_row(view.deployment.value, server, view.room)
+    return {**row, **_holders_row(view.launches, server), "warnings": warnings.get(server, 0)}
 
 
 async def _status(view: View) -> bytes:
@@ -148,12 +146,12 @@ async def _status(view: View) -> bytes:
         if number % ROWS_AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
-            row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
-            row |= holders_row(view.launches, name) | figures_row(row, figures) | sandbox_row(entries, name)
+            row = {**_row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
+            row |= _holders_row(view.launches, name) | _figures_row(row, figures) | _sandbox_row(entries, name)
             servers.add(server_of(name))
             states[row["state"]] += 1
             words[row["status"] or DISABLED] += 1
-            sums.update({each: row.get(each) or 0 for each in SUMMED if not (is_own(name) and each in OF_LISTS)})
+            sums.update({each: row.get(each) or 0 for each in _SUMMED if not (is_own(name) and each in OF_LISTS)})
             rows.append(msgspec.Raw(msgspec.json.encode(row)))
     return msgspec.json.encode(
         {
@@ -166,7 +164,7 @@ async def _status(view: View) -> bytes:
                 "servers": len(servers),
                 "states": states,
                 "statuses": words,
-                **{name: sums[name] for name in SUMMED},
+                **{name: sums[name] for name in _SUMMED},
             },
             "tokens": tokens,
             "configuration": msgspec.to_builtins(view.configurator.source.value),
@@ -192,7 +190,7 @@ def _node(peers: Peers | None) -> dict[str, Any]:
     )
 
 
-def holders_row(launches: LaunchFacts, launch: str) -> dict[str, Any]:
+def _holders_row(launches: LaunchFacts, launch: str) -> dict[str, Any]:
     """Return who has a launch that not all share, and of a server how many such launches people have."""
     if is_own(launch):
         return {"users": launches.people_of(launch)}
@@ -200,17 +198,17 @@ def holders_row(launches: LaunchFacts, launch: str) -> dict[str, Any]:
     return {"launches": count} if count else {}
 
 
-def sandbox_row(entries: Mapping[str, ServerConfig], launch: str) -> dict[str, Any]:
+def _sandbox_row(entries: Mapping[str, ServerConfig], launch: str) -> dict[str, Any]:
     """Return what the sandbox of a server denies in words, null for one that runs in none."""
     config = entries.get(server_of(launch))
     sandbox = config.sandbox.sandbox if config is not None else None
     return {"sandbox": None if config is None or sandbox is None else sandbox.denial(config.cwd or "")}
 
 
-def tool_names_row(catalogue: Catalogue, launch: str) -> dict[str, Any]:
+def _tool_names_row(catalogue: Catalogue, launch: str) -> dict[str, Any]:
     """Return the names of the first 500 tools of a launch that not all share: `/api/tools` has them for its users."""
     entry = catalogue.own.get(launch)
-    return {} if entry is None else {"tool_names": [tool.name for tool in entry.offer.tools[:MAX_TOOL_NAMES]]}
+    return {} if entry is None else {"tool_names": [tool.name for tool in entry.offer.tools[:_MAX_TOOL_NAMES]]}
 
 
 def word_of(status: ServerStatus, catalogue: Catalogue) -> InstallationStatus | None:
@@ -219,11 +217,11 @@ def word_of(status: ServerStatus, catalogue: Catalogue) -> InstallationStatus | 
     return installation_status(status, listed=entry is not None and entry.available)
 
 
-def status_row(status: ServerStatus, catalogue: Catalogue, now: Now) -> dict[str, Any]:
+def _status_row(status: ServerStatus, catalogue: Catalogue, now: Now) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(status)
     row["status"] = word_of(status, catalogue)
     del row["down"]
-    for name in MOMENTS:
+    for name in _MOMENTS:
         if row[name] is not None:
             row[name] = now.unix_of(row[name])
     for breaker in row["breakers"]:
@@ -235,10 +233,10 @@ def status_row(status: ServerStatus, catalogue: Catalogue, now: Now) -> dict[str
     return row
 
 
-def figures_row(row: Mapping[str, Any], figures: Mapping[int, ProcessFigures]) -> dict[str, Any]:
+def _figures_row(row: Mapping[str, Any], figures: Mapping[int, ProcessFigures]) -> dict[str, Any]:
     """Return memory and processor time of a server, null where it has no process here or nobody can tell.
 
-    `row` is that of `status_row`. Of several instances it is the sum, and each has its own.
+    `row` is that of `_status_row`. Of several instances it is the sum, and each has its own.
     """
     instances = [{**each, **_figures_of([each["pid"]], figures)} for each in row["instances"]]
     pids = [each["pid"] for each in instances] or [row["pid"]]
@@ -248,11 +246,11 @@ def figures_row(row: Mapping[str, Any], figures: Mapping[int, ProcessFigures]) -
 def _figures_of(pids: Iterable[int | None], figures: Mapping[int, ProcessFigures]) -> dict[str, Any]:
     known = [figures[pid] for pid in pids if pid is not None and pid in figures]
     if not known:
-        return NO_FIGURES
-    return {name: sum(getattr(each, name) for each in known) for name in NO_FIGURES}
+        return _NO_FIGURES
+    return {name: sum(getattr(each, name) for each in known) for name in _NO_FIGURES}
 
 
-def limits_row(deployment: Deployment, launch: str, room: Room) -> dict[str, Any]:
+def _limits_row(deployment: Deployment, launch: str, room: Room) -> dict[str, Any]:
     """Return how each limit of a server is kept (`kernel`, `watched`, `not enforced`), by its name; nothing if it has
     none.
     """
@@ -264,7 +262,7 @@ def limits_row(deployment: Deployment, launch: str, room: Room) -> dict[str, Any
     return {"limits": kept} if kept else {}
 
 
-def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens: int) -> dict[str, Any]:
+def _row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens: int) -> dict[str, Any]:
     """Return one server's row: `since` is unix time, `since_s` the age of the state in seconds.
 
     `status` is what its users may expect, `path` that of its own door. `tokens` are what its tools would cost if a
@@ -272,7 +270,7 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
     `hidden_tools`: the configuration hides them. `unapproved_tools` wait for approval,
     `held_tools` of them are not seen meanwhile. A launch that not all share has a row of its own.
     """
-    row = status_row(status, catalogue, now)
+    row = _status_row(status, catalogue, now)
     row.pop("stderr")
     row["since_s"] = round(max(0.0, now.elapsed - status.since), 1)
     row["path"] = path_of(server_of(status.server))
@@ -308,8 +306,8 @@ async def _debug(view: View) -> bytes:
     for name in view.live.names(view.reports()):
         await trio.lowlevel.checkpoint()
         if (status := view.status_of(name, stderr=True)) is not None:
-            row = status_row(status, catalogue, now)
-            processes[name] = row | figures_row(row, figures)
+            row = _status_row(status, catalogue, now)
+            processes[name] = row | _figures_row(row, figures)
     described = await view.described.of(catalogue)
     own = {
         "version": view.version,

@@ -51,7 +51,7 @@ async def revoke_token(view: View, id_: str) -> Any:
 
 
 @performs(operations.MAKE_TOKEN)
-async def make_token_of_body(view: View, body: NewToken) -> Any:
+async def create_token(view: View, body: NewToken) -> Any:
     """Make a token: `{"user": ..., "team": ..., "role": ..., "server": ..., "label": ..., "expires_in_s": ...}`.
 
     Its text is in this answer alone. With a `server` it is for the `address` of that, in the answer, and no other.

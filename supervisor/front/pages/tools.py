@@ -32,7 +32,7 @@ from supervisor import operations
 from supervisor.config.call_rules import needs_yes
 from supervisor.config.keys import nearest
 from supervisor.front.pages.performing import performs
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.status import token_savings
 from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
@@ -43,12 +43,12 @@ from supervisor.servers.safety import WHY, doubt
 from supervisor.service.lookup import lookup
 from supervisor.store import ReplacedDefinition
 
-MAX_SHOWN_CHARS = 400
+_MAX_SHOWN_CHARS = 400
 """Of a text of a definition that changed, in its history."""
 MAX_TOKEN_ROWS = 1000
-MAX_REQUIRED = 100
+_MAX_REQUIRED = 100
 """So many tools are looked at with one request."""
-MAX_HIDDEN = 500
+_MAX_HIDDEN = 500
 """So many hidden tools of a server are named."""
 Hide = Callable[[str], str]
 
@@ -71,7 +71,7 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class PreflightQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`tools`: names of tools, in any form that a call takes."""
 
-    tools: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=1000)], ...], msgspec.Meta(max_length=MAX_REQUIRED)]
+    tools: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=1000)], ...], msgspec.Meta(max_length=_MAX_REQUIRED)]
 
 
 @performs(operations.TOOLS)
@@ -129,30 +129,30 @@ def _encode(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> b
         "by_safety": selection.by_safety,
         "groups": selection.groups,
         "tools": selection.rows,
-        "hidden": hidden_tools(catalogue, criteria),
-        "held": held_tools(catalogue, criteria),
+        "hidden": _hidden_tools(catalogue, criteria),
+        "held": _held_tools(catalogue, criteria),
     }
     return msgspec.json.encode(page)
 
 
-def hidden_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, list[str]]:
+def _hidden_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, list[str]]:
     """Return the tools that the configuration hides, by server, of the servers and names that are asked for."""
     hidden = {
-        name: [tool for tool in entry.hidden_tools if criteria.name.lower() in tool.lower()][:MAX_HIDDEN]
+        name: [tool for tool in entry.hidden_tools if criteria.name.lower() in tool.lower()][:_MAX_HIDDEN]
         for name, entry in catalogue.entries.items()
         if not criteria.servers or name in criteria.servers
     }
     return {name: tools for name, tools in hidden.items() if tools}
 
 
-def held_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, dict[str, str]]:
+def _held_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, dict[str, str]]:
     """Return the tools that wait for approval and are held, and why, by server, of those that are asked for."""
     held = {
         name: {tool: why for tool, why in entry.standing.hold.items() if criteria.name.lower() in tool.lower()}
         for name, entry in catalogue.entries.items()
         if not criteria.servers or name in criteria.servers
     }
-    return {name: dict([*tools.items()][:MAX_HIDDEN]) for name, tools in held.items() if tools}
+    return {name: dict([*tools.items()][:_MAX_HIDDEN]) for name, tools in held.items() if tools}
 
 
 @performs(operations.TOOL_TOKENS)
@@ -160,7 +160,7 @@ async def tool_tokens(view: View, query: TokenQuery) -> bytes:
     """Show what each tool costs a model in tokens; the totals are always of all servers."""
     catalogue = view.visible_catalogue()
     _check_servers(view, catalogue, query.servers)
-    return await beside(lambda: msgspec.json.encode(token_page(catalogue, query)))
+    return await beside(lambda: msgspec.json.encode(_token_page(catalogue, query)))
 
 
 def _check_servers(view: View, catalogue: Catalogue, asked: Iterable[str]) -> None:
@@ -173,7 +173,7 @@ def _check_servers(view: View, catalogue: Catalogue, asked: Iterable[str]) -> No
             raise InvalidArguments(f"there is no server {name[:80]!a}; {hint}", details={"nearest": likely})
 
 
-def token_page(catalogue: Catalogue, asked: TokenQuery) -> dict[str, Any]:
+def _token_page(catalogue: Catalogue, asked: TokenQuery) -> dict[str, Any]:
     servers = _per_server(catalogue)
     rows = _per_tool(catalogue, asked)
     total = token_savings(catalogue)
@@ -290,7 +290,7 @@ def _changes(before: bytes, after: bytes, hide: Hide) -> list[dict[str, Any]] | 
     return changes(before, after, hide) if before and after else None
 
 
-def changes(before: bytes, after: bytes, hide: Hide, most: int = MAX_SHOWN_CHARS) -> list[dict[str, Any]]:
+def changes(before: bytes, after: bytes, hide: Hide, most: int = _MAX_SHOWN_CHARS) -> list[dict[str, Any]]:
     """Return what differs, place by place, of each text at most so many characters around what differs in it."""
     told = [_change(part, hide, most) for part in parts(before, after)]
     return [*told, {"place": "...", "before": None, "after": None}] if len(told) == MAX_PARTS else told

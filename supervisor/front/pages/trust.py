@@ -2,7 +2,7 @@
 
 - A tool is named as its server names it, and approved by the digest that was shown: what is another one by then is
   refused, so nobody approves what they have not seen.
-- Texts are shown whole up to `MAX_TEXT_CHARS`, escaped and without secrets of the server's entry; `cut` says of a tool
+- Texts are shown whole up to `_MAX_TEXT_CHARS`, escaped and without secrets of the server's entry; `cut` says of a tool
   that something is left out. There is nothing in what is approved that was not shown, unless it says so.
 """
 
@@ -27,12 +27,12 @@ from supervisor.front.pages.tools import changes
 from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 
-MAX_ROWS: Final = 100
+_MAX_ROWS: Final = 100
 MAX_APPROVED: Final = 500
-MAX_TEXT_CHARS: Final = 65_536
-MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
+_MAX_TEXT_CHARS: Final = 65_536
+_MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 """Of definitions that one page shows; tools that have no room there are on the next."""
-NOTHING: Final = b"{}"
+_NOTHING: Final = b"{}"
 
 
 class TrustQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ class TrustQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     servers: Texts = ()
     tools: Texts = ()
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_ROWS)] = MAX_ROWS
+    limit: Annotated[int, msgspec.Meta(ge=1, le=_MAX_ROWS)] = _MAX_ROWS
     offset: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
@@ -86,7 +86,7 @@ async def trust(view: View, query: TrustQuery) -> bytes:
     size = 0
     for launch, entry, tool, reason in every[query.offset : query.offset + query.limit]:
         size += len(tool.definition)
-        if shown and size > MAX_PAGE_BYTES:
+        if shown and size > _MAX_PAGE_BYTES:
             break
         base = await view.approvals.find_base(entry.server, tool) if reason != "added" and view.approvals else None
         shown.append(((launch, entry, tool, reason), base))
@@ -112,7 +112,7 @@ def _find_waiting(view: View, asked: TrustQuery) -> Iterator[_Waiting]:
 
 def _row(launch: str, entry: Entry, tool: Tool, reason: Reason, base: bytes | None, hide: Any) -> dict[str, Any]:
     definition = bytes(tool.definition)
-    differing = changes(base or NOTHING, definition, hide, MAX_TEXT_CHARS)
+    differing = changes(base or _NOTHING, definition, hide, _MAX_TEXT_CHARS)
     texts = [each[member] for each in differing for member in ("before", "after") if each[member] is not None]
     doubles = entry.standing.lookalikes.get(tool.name)
     findings = [
@@ -128,5 +128,5 @@ def _row(launch: str, entry: Entry, tool: Tool, reason: Reason, base: bytes | No
         "findings": findings + ([f"its name can be taken for that of {doubles[0].path[:200]!a}"] if doubles else []),
         "against": "approved" if base is not None else "nothing",
         "changes": differing,
-        "cut": len(differing) > MAX_PARTS or any(len(text) >= MAX_TEXT_CHARS for text in texts),
+        "cut": len(differing) > MAX_PARTS or any(len(text) >= _MAX_TEXT_CHARS for text in texts),
     }

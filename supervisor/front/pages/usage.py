@@ -15,20 +15,20 @@ from actors.principal import Principal
 from supervisor import operations
 from supervisor.events.event import MemberNumbers
 from supervisor.front.pages.performing import performs
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.view import View
 from supervisor.host.workbench import beside
 from supervisor.identity.people import user_of
 from supervisor.usage.periods import WINDOWS, By, CallSelection, begin_of, figures, rows, timeline, total
 from supervisor.usage.records import FAILED, NOT_SENT, CallOutcome, CallRecord
 
-MAX_ROWS: Final = 1000
-MAX_CALLS: Final = 500
+_MAX_ROWS: Final = 1000
+_MAX_CALLS: Final = 500
 """Of one page."""
 
 WindowName = Literal["1h", "24h", "7d", "30d"]
 OutcomeGroup = Literal["failed", "not_sent"]
-GROUPS: Final[dict[str, frozenset[CallOutcome]]] = {"failed": FAILED, "not_sent": NOT_SENT}
+_GROUPS: Final[dict[str, frozenset[CallOutcome]]] = {"failed": FAILED, "not_sent": NOT_SENT}
 
 
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,7 +54,7 @@ class CallsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     slower_than_ms: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     meta_tools: bool = False
     before: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_CALLS)] = 50
+    limit: Annotated[int, msgspec.Meta(ge=1, le=_MAX_CALLS)] = 50
 
 
 @performs(operations.USAGE)
@@ -71,7 +71,7 @@ async def usage(view: View, query: UsageQuery) -> Any:
     every, whole = await beside(lambda: (rows(periods, query.by, which), figures(total(periods, which))))
     told = {"window": query.window, "from": begin, "to": now, "by": query.by, "total": whole}
     ahead = {"warm_ups": view.meters.warm_ups()} if REQUESTER.get().person.may("auditor") else {}
-    return {**told, "rows": every[:MAX_ROWS], "left_out": max(0, len(every) - MAX_ROWS), **ahead}
+    return {**told, "rows": every[:_MAX_ROWS], "left_out": max(0, len(every) - _MAX_ROWS), **ahead}
 
 
 @performs(operations.USAGE_TIMELINE)
@@ -101,7 +101,7 @@ async def calls(view: View, query: CallsQuery) -> Any:
 
     chosen, newest = await beside(choose)
     listed = [
-        {**call_row(numbers.show(number, own), record), "arguments": _arguments(view, number, record)}
+        {**_call_row(numbers.show(number, own), record), "arguments": _arguments(view, number, record)}
         for number, record in chosen[: query.limit]
     ]
     following = listed[-1]["number"] if len(chosen) > query.limit else None
@@ -135,11 +135,11 @@ def _may_read(record: CallRecord) -> bool:
 def _has(wanted: CallsQuery, which: CallSelection, record: CallRecord) -> bool:
     if record.took_ms + record.waited_ms < wanted.slower_than_ms:
         return False
-    if wanted.outcome and not any(record.outcome in GROUPS.get(each, (each,)) for each in wanted.outcome):
+    if wanted.outcome and not any(record.outcome in _GROUPS.get(each, (each,)) for each in wanted.outcome):
         return False
     return which.has((record.principal, record.client, record.server, record.tool))
 
 
-def call_row(number: int, record: CallRecord) -> dict[str, Any]:
+def _call_row(number: int, record: CallRecord) -> dict[str, Any]:
     row = {name: value for name, value in msgspec.structs.asdict(record).items() if name != "principal"}
     return {"number": number, "user": user_of(record.principal), **row}

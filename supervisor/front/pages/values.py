@@ -16,9 +16,8 @@ from quart import abort
 from actors.errors import InvalidArguments
 from supervisor import operations
 from supervisor.config.keys import name_fault
-from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.performing import describe, performs
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER, read_json
 from supervisor.front.pages.view import View
 from supervisor.identity.people import Given, Person, Tier, Value
 from supervisor.values.checks import ValuePlace, check_owner, check_server

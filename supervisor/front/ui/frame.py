@@ -22,9 +22,8 @@ from werkzeug.exceptions import HTTPException
 
 from actors.errors import SupervisorError
 from supervisor.front.pages.app import error_body
-from supervisor.front.pages.bodies import read_fields
 from supervisor.front.pages.performing import Perform, add_page
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER, read_fields
 from supervisor.front.pages.view import View
 from supervisor.front.ui import plots, words
 from supervisor.host.workbench import beside

@@ -21,9 +21,8 @@ from supervisor.config.keys import name_fault
 from supervisor.front.admission import is_page
 from supervisor.front.guard import FORWARDED
 from supervisor.front.pages.app import NO_PAGE
-from supervisor.front.pages.bodies import read_fields
 from supervisor.front.pages.performing import describe
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER, read_fields
 from supervisor.front.pages.trust import Approval, approve_tools
 from supervisor.front.ui.frame import ORDERS, Frame, Page, lead_to
 from supervisor.identity.people import Given, Tier

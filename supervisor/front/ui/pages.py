@@ -21,9 +21,8 @@ from actors.launch import is_own, server_of
 from supervisor import operations
 from supervisor.config.keys import nearest_names
 from supervisor.config.values import PROVIDER_TOKENS
-from supervisor.front.pages.bodies import Unreadable, read_form
 from supervisor.front.pages.performing import Perform
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER, Unreadable, read_form
 from supervisor.front.pages.view import View
 from supervisor.front.ui import attention, trying
 from supervisor.front.ui.frame import ASSETS, Frame, Page, Pairs, asset, lead_to

@@ -17,9 +17,8 @@ from actors.catalogue.metadata import judge
 from actors.catalogue.names.naming import tool_path
 from actors.errors import InvalidArguments
 from supervisor.front.pages import question_form
-from supervisor.front.pages.bodies import Unreadable, read_form
 from supervisor.front.pages.questions import GONE
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER, Unreadable, read_form
 from supervisor.front.ui import trying
 from supervisor.front.ui.frame import Frame, Page
 from supervisor.metatools.questions import LASTING, REMEMBER, RUN

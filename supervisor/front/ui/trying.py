@@ -25,7 +25,7 @@ from actors.protocol.asking.input_required import InputRequest, Retry
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.front.pages import question_form
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.view import View
 from supervisor.metatools import definitions
 from supervisor.metatools.texts import escape

@@ -29,8 +29,7 @@ from supervisor.front.http.sessions import SealBroken, Sealer, SessionClaims
 from supervisor.front.http.streams import Redelivery
 from supervisor.front.listen import read_subscription
 from supervisor.front.messages import fit_text, json_bytes, read_cancelled, read_initialize, read_level
-from supervisor.front.pages.bodies import Unreadable, read_form
-from supervisor.front.pages.requests import decode
+from supervisor.front.pages.requests import Unreadable, decode, read_form
 from supervisor.identity.operator_key import OperatorKey, is_proof
 from supervisor.identity.tokens import digest_of
 from supervisor.metatools.inventory import decode_cursor

@@ -28,8 +28,7 @@ from supervisor.commands import common, run, status
 from supervisor.commands.call import for_people
 from supervisor.commands.check import clashes
 from supervisor.config import Settings
-from supervisor.daemon_client.client import DaemonClient, connect
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.demo.setting import configuration, running_daemon
 from supervisor.host.places import find_config

@@ -120,7 +120,7 @@ def test_programs_are_looked_up_and_asked_as_the_servers_would_start_them(machin
 def test_a_program_that_never_answers_is_waited_for_a_moment_only(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gathering, "PROGRAM_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(gathering, "_PROGRAM_TIMEOUT_S", 0.1)
     machine.program("uvx", "exec /bin/sleep 600")
     machine.program("npx", "echo 1.0.0")  # without the node that says the version
     machine.configure({"a": {"command": "uvx", "args": ["tool==1"]}})
@@ -205,7 +205,7 @@ def test_without_a_place_for_data_that_is_wrong(machine: Machine, monkeypatch: p
 
 
 def test_an_address_that_others_have_is_wrong(machine: Machine, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathering, "DAEMON_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(gathering, "_DAEMON_TIMEOUT_S", 0.2)
     machine.configure({}, listen=f"127.0.0.1:{taken}")
     ((status, seen, todo),) = machine.said("address")
     assert (status, seen) == ("wrong", f'cannot listen on "127.0.0.1:{taken}": the port is in use')
@@ -319,7 +319,7 @@ def test_names_are_looked_up_only_if_that_is_asked_for(machine: Machine, monkeyp
         return []
 
     monkeypatch.setattr(trio.socket, "getaddrinfo", getaddrinfo)
-    monkeypatch.setattr(gathering, "LOOKUP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(gathering, "_LOOKUP_TIMEOUT_S", 0.05)
     hosts = ("here", "gone", "slow")
     machine.configure({host: {"url": f"https://{host}.example/mcp"} for host in hosts})
     assert machine.said("remote servers") == []

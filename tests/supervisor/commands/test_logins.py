@@ -12,8 +12,8 @@ import trio
 
 from supervisor.commands import logins
 from supervisor.commands.logins import log_in
+from supervisor.daemon_client.client import RequestRefused
 from supervisor.daemon_client.client import connect as connect_daemon
-from supervisor.daemon_client.requests import RequestRefused
 from supervisor.host.datadir import DataDir
 from tests.fakes.login_site import LoginSite
 from tests.supervisor.commands.test_cli import ask

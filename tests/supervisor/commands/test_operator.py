@@ -17,8 +17,7 @@ from rich.console import Console, RenderableType
 
 from supervisor.commands import logs, status, tools
 from supervisor.commands.common import PIPE_WIDTH, size_text
-from supervisor.daemon_client.client import DaemonClient, base_url
-from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.client import DaemonClient, DaemonUnreachable, RequestRefused, base_url
 from supervisor.demo.setting import configuration, running_daemon
 from supervisor.operations import ORDER_SERVER, STATUS
 from supervisor.tokens.counting import savings

@@ -13,7 +13,7 @@ from click.testing import Result
 
 from actors.errors import ConfigError
 from supervisor import process
-from supervisor.commands.nodes import configuration_of, progress_of
+from supervisor.commands.fleet import configuration_of, progress_of
 from supervisor.commands.run import find_published
 from supervisor.config import Configuration
 from supervisor.config.file import digest_of

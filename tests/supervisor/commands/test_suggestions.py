@@ -82,5 +82,5 @@ def test_no_message_leads_to_a_file_that_an_installed_user_has_not_got() -> None
     assert [each for each in named if each[0] not in DOCUMENTATION] == []
 
 
-DOCUMENTATION = {"event_streams.py"}
+DOCUMENTATION = {"events.py"}
 """Say it in the description of the API, which is a document itself."""

@@ -23,8 +23,7 @@ from supervisor.cli import cli
 from supervisor.commands.common import json_text
 from supervisor.commands.tokens import MAX_ROWS
 from supervisor.commands.tools import COLUMNS, tools
-from supervisor.daemon_client.client import connect
-from supervisor.daemon_client.requests import RequestRefused
+from supervisor.daemon_client.client import RequestRefused, connect
 from supervisor.front.pages.performing import add_operations
 from supervisor.front.pages.tools import MAX_TOKEN_ROWS
 from supervisor.front.pages.view import View

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from supervisor.daemon_client.client import connect
-from supervisor.daemon_client.requests import DaemonUnreachable
+from supervisor.daemon_client.client import DaemonUnreachable, connect
 from supervisor.operations import STATUS
 from tests.fakes.certificates import certificate
 

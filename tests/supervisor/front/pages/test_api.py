@@ -22,9 +22,8 @@ from actors.messages import ServerStatus
 from actors.search.index import Index
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from supervisor.front.pages.app import add_welcome
-from supervisor.front.pages.performing import add_operations
-from supervisor.front.pages.shared_page import SharedPage
-from supervisor.front.pages.sockets import PageSockets
+from supervisor.front.pages.logs import PageSockets
+from supervisor.front.pages.performing import SharedPage, add_operations
 from supervisor.front.pages.status import _status
 from supervisor.front.pages.view import View
 from supervisor.identity.tokens import TokenTable

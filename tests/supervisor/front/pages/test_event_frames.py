@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from supervisor.fleet.links.requests import SentRequest
-from supervisor.front.pages import event_frames as module
-from supervisor.front.pages.event_frames import EventFrame, read_lines
+from supervisor.front.pages import events as module
+from supervisor.front.pages.events import EventFrame, read_lines
 
 FRAME = EventFrame("1-2", "kind", b'{"id":"1-2","type":"kind","data":{"a":"\\n"}}')
 
@@ -51,7 +51,7 @@ async def test_what_is_no_event_is_said_to_be_none(line: bytes) -> None:
 
 
 async def test_a_line_without_an_end_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 10)
+    monkeypatch.setattr(module, "_MAX_LINE_BYTES", 10)
     with pytest.raises(ValueError, match="too large"):
         await read(b"123456", b"78901")
 

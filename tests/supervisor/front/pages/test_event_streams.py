@@ -13,7 +13,7 @@ from trio_websocket import ConnectionClosed, ConnectionRejected
 from actors.kit import first_of
 from supervisor.delivery.events import DaemonEvents
 from supervisor.events.kinds import LimitExceeded
-from supervisor.front.pages.event_streams import EventStreams
+from supervisor.front.pages.events import EventStreams
 from supervisor.front.pages.view import View
 from supervisor.usage.records import CallRecord
 from tests.fakes.event_reader import EventReader, listening, reading

@@ -15,8 +15,8 @@ import trio_websocket
 from actors.life.states import State
 from actors.server.operators.journal import Journal
 from actors.transport.redaction import Mask
+from supervisor.front.pages.logs import PageSockets
 from supervisor.front.pages.performing import add_operations
-from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.view import View
 from supervisor.servers.journals.journals import Journals
 from supervisor.servers.journals.keeper import LogReader

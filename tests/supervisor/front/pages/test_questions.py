@@ -23,7 +23,7 @@ from actors.protocol.wire.json import quoted
 from actors.search.index import Index
 from supervisor.front.application import application
 from supervisor.front.pages.performing import add_operations
-from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.ui.pages import add_dashboard
 from supervisor.identity.people import Person
 from supervisor.identity.requester import Requester

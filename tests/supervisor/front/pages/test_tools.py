@@ -15,9 +15,8 @@ from quart_trio import QuartTrio
 from actors.catalogue.criteria import Criteria
 from actors.catalogue.tool_rules import ToolRules
 from actors.kit import Latest
-from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.performing import add_operations
-from supervisor.front.pages.view import View
+from supervisor.front.pages.view import Described, View, findings
 from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
