@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.names import ServerNames
 from actors.catalogue.offer import Offer
 from actors.kit import Ask
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.lists import validation
+from actors.catalogue import lists
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Pins
@@ -110,7 +110,7 @@ def _beside_definitions(tools: Tools) -> Row:
 
 
 def _read(texts: Mapping[str, list[bytes]]) -> dict[str, Offer]:
-    return {name: Offer(tools=tuple(map(validation.tool, map(msgspec.Raw, each)))) for name, each in texts.items()}
+    return {name: Offer(tools=tuple(map(lists.tool, map(msgspec.Raw, each)))) for name, each in texts.items()}
 
 
 def _recalled(saved: Mapping[str, bytes]) -> dict[str, Offer]:

@@ -26,8 +26,8 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.lists import validation
-from actors.catalogue.phrases import digest_of
+from actors.catalogue import lists
+from actors.catalogue.documents import digest_of
 from benchmarks import client as mcp
 from benchmarks.machine import ROOT
 from benchmarks.peers import cache_python, has, install, of_package
@@ -111,8 +111,8 @@ def fits(page: Page, tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a line of the catalogue for each tool of the page, in its order, whose definition is among `tools`."""
     by_digest: dict[str, dict[str, Any]] = {}
     for tool in tools:
-        with suppress(validation.Unusable):
-            by_digest[digest_of(validation.tool(msgspec.Raw(msgspec.json.encode(tool)))).hex()] = tool
+        with suppress(lists.Unusable):
+            by_digest[digest_of(lists.tool(msgspec.Raw(msgspec.json.encode(tool)))).hex()] = tool
     return [line(page.server, by_digest[known.digest]) for known in page.tools if known.digest in by_digest]
 
 

@@ -27,9 +27,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue import offer
+from actors.catalogue import lists, offer
 from actors.catalogue.documents import Phrases, Said, documents, no_phrases
-from actors.catalogue.lists import validation
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.index import Index
@@ -86,8 +85,8 @@ def build(tools: Iterable[Tool], beside: Catalogue | None = None, phrases: Phras
     by_server: dict[str, dict[str, offer.Tool]] = defaultdict(dict)
     for tool in tools:
         try:
-            checked = validation.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))
-        except validation.Unusable as reason:
+            checked = lists.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))
+        except lists.Unusable as reason:
             print(f"{tool.server}: {tool.name!r} left out: {reason}")
         else:
             by_server[tool.server].setdefault(checked.name, checked)

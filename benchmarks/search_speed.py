@@ -21,8 +21,8 @@ import msgspec
 from msgspec.structs import replace
 from rapidfuzz import fuzz, process
 
+from actors.catalogue import lists
 from actors.catalogue.documents import parameters_of
-from actors.catalogue.lists import validation
 from actors.search.document import Document
 from actors.search.index import Index
 from actors.search.search import find
@@ -73,7 +73,7 @@ def documents_of(tools: Sequence[Tool]) -> Documents:
             server=server,
             name=tool.name,
             described=tool.description or "",
-            parameters=parameters_of(validation.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))),
+            parameters=parameters_of(lists.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))),
         )
         out.setdefault(server, []).append(document)
     return out

@@ -19,7 +19,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.lists.validation import tool as checked
+from actors.catalogue.lists import tool as checked
 from actors.catalogue.offer import Offer
 from actors.messages import ServerListed
 from actors.registry.actor import Registry

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.lists import validation
+from actors.catalogue import lists
 from benchmarks.search import Tool, definition
 from supervisor.phrases.phrase_book import PhraseBook, read_book
 
@@ -19,8 +19,8 @@ from supervisor.phrases.phrase_book import PhraseBook, read_book
 def with_sentences(tool: Tool, book: PhraseBook) -> Tool:
     """Return a tool with its sentences; one that is malformed as it is."""
     try:
-        checked = validation.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))
-    except validation.Unusable:
+        checked = lists.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))
+    except lists.Unusable:
         return tool
     return replace(tool, said=book.said(tool.server, checked).sentences)
 

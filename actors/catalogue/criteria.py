@@ -17,10 +17,10 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.documents import Source
-from actors.catalogue.lists.findings import quote
-from actors.catalogue.lists.inference import Complexity
+from actors.catalogue.findings import quote
+from actors.catalogue.inference import Complexity
 from actors.catalogue.metadata import SAFETY, Metadata, Safety, describe_all
-from actors.catalogue.names.naming import tool_path
+from actors.catalogue.names import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.search.text import squash, words
@@ -30,7 +30,7 @@ Text = Annotated[str, msgspec.Meta(max_length=200)]
 Texts = Annotated[tuple[Text, ...], msgspec.Meta(max_length=50)]
 
 MAX_LIMIT = 500
-MAX_DESCRIPTION_CHARS = 500
+_MAX_DESCRIPTION_CHARS = 500
 
 
 class ToolTotals(NamedTuple):
@@ -228,7 +228,7 @@ def _row(entry: Entry, tool: Tool, metadata: Metadata, used: ToolTotals, treat: 
         server=entry.server,
         name=tool.name,
         own_name=own_name,
-        description=tool.description[:MAX_DESCRIPTION_CHARS],
+        description=tool.description[:_MAX_DESCRIPTION_CHARS],
         available=entry.available,
         exposed=treatment.exposed,
         requires_confirmation=treatment.requires_confirmation,

@@ -1,15 +1,19 @@
-"""What the index must know of a server: a document for each thing that it offers. Pure."""
+"""What the index must know of a server: a document for each thing that it offers, with the sentences of people. Pure.
+
+A tool is known to whoever has sentences by a digest, and by the names of its parameters.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final, Literal
 
 import msgspec
 
 from actors.catalogue.metadata import is_superseded
-from actors.catalogue.names.naming import resource_path, tool_path
+from actors.catalogue.names import resource_path, tool_path
 from actors.catalogue.offer import Item, Offer, Prompt, Skill, Tool
 from actors.protocol.wire import json
 from actors.search.document import Document, Kind
@@ -31,7 +35,7 @@ Phrases = Callable[[str, Tool], Said]
 """Returns the sentences by which people ask for a tool of a server, as the server itself declares it."""
 
 MAX_PARAMETERS = 60
-OF_SKILL = "#skill"
+_OF_SKILL = "#skill"
 """The end of the key of a skill: the first of its files may be listed as a resource, too."""
 _MAX_NAME = 256
 
@@ -84,13 +88,13 @@ def _names(server: str, item: Item) -> tuple[str, Kind, str]:
         case Prompt(name=name):
             return f"{tool_path(server, name)}#prompt", "prompt", name
         case Skill(uri=uri, name=name):
-            return f"{resource_path(server, uri)}{OF_SKILL}", "skill", name
+            return f"{resource_path(server, uri)}{_OF_SKILL}", "skill", name
     return resource_path(server, item.uri), "template" if item.template else "resource", item.name or item.uri
 
 
 def uri_of(document: Document) -> str:
     """Return what a document is read by, as `server|uri`: its key, but for a skill."""
-    return document.key.removesuffix(OF_SKILL) if document.kind == "skill" else document.key
+    return document.key.removesuffix(_OF_SKILL) if document.kind == "skill" else document.key
 
 
 def parameters_of(tool: Tool) -> tuple[tuple[str, str], ...]:
@@ -121,3 +125,14 @@ def _alternatives(schema: dict[str, Any]) -> Iterable[dict[str, Any]]:
     yield schema
     for keyword in ("anyOf", "oneOf", "allOf"):
         yield from (part for part in schema.get(keyword, ()) if isinstance(part, dict))
+
+
+def digest_of(tool: Tool) -> bytes:
+    """Return 16 bytes that stand for a tool's name, description and parameters: what tells which sentences fit it."""
+    told = msgspec.json.encode([tool.name, tool.description, sorted(parameter_names(tool))])
+    return blake2b(told, digest_size=16).digest()
+
+
+def parameter_names(tool: Tool) -> frozenset[str]:
+    """Return the names of a tool's parameters, those of nested objects included one level deep."""
+    return frozenset(name for name, _ in parameters_of(tool))

@@ -23,8 +23,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.lists import inference, suspicions
-from actors.catalogue.lists.findings import (
+from actors.catalogue import inference, suspicions
+from actors.catalogue.findings import (
     MAX_SCHEMA_BYTES,
     Finding,
     description_findings,
@@ -36,9 +36,9 @@ from actors.catalogue.lists.findings import (
     text_findings,
     texts,
 )
-from actors.catalogue.lists.inference import Complexity, Effects
-from actors.catalogue.lists.marks import TWICE
-from actors.catalogue.names.lookalikes import Double
+from actors.catalogue.inference import Complexity, Effects
+from actors.catalogue.lookalikes import Double
+from actors.catalogue.marks import TWICE
 from actors.catalogue.offer import Tool
 from actors.protocol.definitions import Unfit, fit
 from actors.protocol.wire import json
@@ -49,17 +49,17 @@ Safety = Literal["safe", "moderate", "dangerous"]
 SAFETY: tuple[Safety, ...] = ("safe", "moderate", "dangerous")
 """From harmless to harmful."""
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-COMPLEXITIES: Mapping[str, Complexity] = {
+_COMPLEXITIES: Mapping[str, Complexity] = {
     "simple": "simple",
     "moderate": "moderate",
     "medium": "moderate",
     "complex": "complex",
 }
 """What a server may declare as `complexity`, and what it means here."""
-FROM_META = frozenset({"category", "complexity", "deprecated", "requiresConfirmation", "tags"})
+_FROM_META = frozenset({"category", "complexity", "deprecated", "requiresConfirmation", "tags"})
 MAX_TAGS = 16
-MAX_TAG_CHARS = 64
-MAX_TITLE_CHARS = 256
+_MAX_TAG_CHARS = 64
+_MAX_TITLE_CHARS = 256
 
 
 class Hints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -236,7 +236,7 @@ def _named(tool: Tool, names: Collection[str]) -> frozenset[str]:
 
 def _declarations(tool: Tool) -> _Declared:
     """Return what the server declares: its annotations, and of `_meta` only what MCP has no annotation for."""
-    meta = {key: value for key, value in _object(tool.meta).items() if key in FROM_META}
+    meta = {key: value for key, value in _object(tool.meta).items() if key in _FROM_META}
     return {**meta, **_object(tool.annotations)}
 
 
@@ -283,7 +283,7 @@ def _hints(tool: Tool, declared: _Declared, suggested: Effects) -> tuple[Hints, 
 
 def _title(tool: Tool, declared: _Declared) -> tuple[str, bool]:
     """Return the title to show and whether the server gave it; else it is made of the name's words."""
-    given = tool.title or _text(declared.get("title"), MAX_TITLE_CHARS)
+    given = tool.title or _text(declared.get("title"), _MAX_TITLE_CHARS)
     return (given, True) if given else (" ".join(words(tool.name)).capitalize(), False)
 
 
@@ -292,7 +292,7 @@ def _text(value: object, limit: int) -> str:
 
 
 def _category(server: str, tool: Tool, declared: _Declared) -> tuple[str, tuple[str, ...]]:
-    given = _text(declared.get("category"), MAX_TAG_CHARS).lower()
+    given = _text(declared.get("category"), _MAX_TAG_CHARS).lower()
     if given:
         return given, ()
     return inference.category(server, tool.name, tool.description), ("category",)
@@ -300,8 +300,8 @@ def _category(server: str, tool: Tool, declared: _Declared) -> tuple[str, tuple[
 
 def _complexity(tool: Tool, declared: _Declared, schema: Any) -> tuple[Complexity, tuple[str, ...]]:
     given = declared.get("complexity")
-    if isinstance(given, str) and given in COMPLEXITIES:
-        return COMPLEXITIES[given], ()
+    if isinstance(given, str) and given in _COMPLEXITIES:
+        return _COMPLEXITIES[given], ()
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return inference.complexity(tool.name, len(properties) if isinstance(properties, dict) else 0), ("complexity",)
 
@@ -320,7 +320,7 @@ def _confirmation(hints: Hints, suggested: Effects, declared: _Declared) -> bool
 def _tags(made: Metadata, declared: _Declared) -> tuple[str, ...]:
     """Return the declared tags and those that follow from the rest, in order, each once."""
     given = declared.get("tags")
-    own = [_text(tag, MAX_TAG_CHARS).lower() for tag in given] if isinstance(given, list) else []
+    own = [_text(tag, _MAX_TAG_CHARS).lower() for tag in given] if isinstance(given, list) else []
     hints = made.annotations
     derived = (
         (made.category, made.category != inference.GENERAL),

@@ -24,15 +24,15 @@ from actors.protocol.listing import ItemKind, Kind
 from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import Mirror
 
-PACKED_FROM_BYTES = 1024 * 1024
+_PACKED_FROM_BYTES = 1024 * 1024
 """A larger offer is kept compressed: handing the bytes to the database holds up all threads for as long as it takes."""
-MAX_SAVED_BYTES = 512 * 1024 * 1024
-MAX_VERSION_CHARS = 120
+_MAX_SAVED_BYTES = 512 * 1024 * 1024
+_MAX_VERSION_CHARS = 120
 MAX_NAME = 256
 MAX_DESCRIPTION = 16 * 1024
 _PACKED = zlib.compress(b"", 1)[:1]
 NO_RAW = msgspec.Raw(b"")
-EMPTY_OBJECT = msgspec.Raw(b"{}")
+_EMPTY_OBJECT = msgspec.Raw(b"{}")
 S = TypeVar("S", bound=msgspec.Struct)
 Delivery = Literal["poll", "push", "webhook"]
 DELIVERIES: Final[tuple[Delivery, ...]] = get_args(Delivery)
@@ -53,11 +53,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     name: str
     title: str = ""
     described: msgspec.Raw = msgspec.field(name="description", default=NO_RAW)
-    input_schema: msgspec.Raw = EMPTY_OBJECT
+    input_schema: msgspec.Raw = _EMPTY_OBJECT
     required: tuple[str, ...] = ()
     annotations: msgspec.Raw = NO_RAW
     meta: msgspec.Raw = NO_RAW
-    definition: msgspec.Raw = EMPTY_OBJECT
+    definition: msgspec.Raw = _EMPTY_OBJECT
     mirrors: tuple[Mirror, ...] = ()
     misplaced: str = ""
     needs_task: bool = False
@@ -112,7 +112,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_default
     description: str = ""
     mime_type: str = ""
     meta: msgspec.Raw = NO_RAW
-    definition: msgspec.Raw = EMPTY_OBJECT
+    definition: msgspec.Raw = _EMPTY_OBJECT
     template: bool = False
 
 
@@ -122,7 +122,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     name: str
     title: str = ""
     description: str = ""
-    definition: msgspec.Raw = EMPTY_OBJECT
+    definition: msgspec.Raw = _EMPTY_OBJECT
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -132,7 +132,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     name: str
     description: str = ""
     tools: tuple[str, ...] = ()
-    definition: msgspec.Raw = EMPTY_OBJECT
+    definition: msgspec.Raw = _EMPTY_OBJECT
 
     @property
     def title(self) -> str:
@@ -145,7 +145,7 @@ class EventType(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaul
     name: str
     description: str = ""
     delivery: tuple[Delivery, ...] = ()
-    definition: msgspec.Raw = EMPTY_OBJECT
+    definition: msgspec.Raw = _EMPTY_OBJECT
 
     @property
     def title(self) -> str:
@@ -191,9 +191,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     skills: tuple[Skill, ...] = ()
     events: tuple[EventType, ...] = ()
     instructions: str = ""
-    server_info: msgspec.Raw = EMPTY_OBJECT
-    capabilities: msgspec.Raw = EMPTY_OBJECT
-    answer: msgspec.Raw = EMPTY_OBJECT
+    server_info: msgspec.Raw = _EMPTY_OBJECT
+    capabilities: msgspec.Raw = _EMPTY_OBJECT
+    answer: msgspec.Raw = _EMPTY_OBJECT
     era: Era = "legacy"
     version: str = ""
     problems: tuple[str, ...] = ()
@@ -209,7 +209,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def server_version(self) -> str:
         """The version that the server says it has, empty if it says none."""
-        return json.text_at(self.server_info, "version")[:MAX_VERSION_CHARS]
+        return json.text_at(self.server_info, "version")[:_MAX_VERSION_CHARS]
 
 
 LONG_LIST = 1000
@@ -235,7 +235,7 @@ def encode_offer(offer: Offer) -> bytes:
     for part in parts:
         kept.append(part)
         size += len(part)
-        if size > PACKED_FROM_BYTES:
+        if size > _PACKED_FROM_BYTES:
             return _compress(chain(kept, parts))
     return b"".join(kept)
 
@@ -256,7 +256,7 @@ def _parts_of(offer: Offer) -> Iterator[bytes]:
 _IN_DEFINITION: Final = {
     "title": "",
     "described": NO_RAW,
-    "input_schema": EMPTY_OBJECT,
+    "input_schema": _EMPTY_OBJECT,
     "annotations": NO_RAW,
     "meta": NO_RAW,
 }
@@ -264,7 +264,7 @@ _IN_DEFINITION: Final = {
 
 def _saved(item: Declared) -> Declared:
     """Return what is saved of an item: a tool without what stands in its definition, or one with a schema at least."""
-    if not isinstance(item, Tool) or item.definition is EMPTY_OBJECT:
+    if not isinstance(item, Tool) or item.definition is _EMPTY_OBJECT:
         return item
     with suppress(json.UnreadableJson):
         if replace(item, **members_of(item.definition)) == item:
@@ -294,7 +294,7 @@ def decode_offer(data: bytes) -> Offer:
 
 def _read(item: Declared) -> Declared:
     """Return what was saved as `_saved` has it."""
-    if not isinstance(item, Tool) or item.input_schema is not EMPTY_OBJECT or item.definition is EMPTY_OBJECT:
+    if not isinstance(item, Tool) or item.input_schema is not _EMPTY_OBJECT or item.definition is _EMPTY_OBJECT:
         return _apart(item)
     definition = item.definition.copy()
     return replace(item, **members_of(definition), required=shared(item.required), definition=definition)
@@ -304,7 +304,7 @@ def _apart(value: S) -> S:
     """Return the same with JSON of its own: a part of the text that was read would keep all of that in memory."""
     fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
     raws = {name: raw for name, raw in fields if isinstance(raw, msgspec.Raw) and raw is not NO_RAW}
-    return replace(value, **{name: raw.copy() for name, raw in raws.items() if raw is not EMPTY_OBJECT})
+    return replace(value, **{name: raw.copy() for name, raw in raws.items() if raw is not _EMPTY_OBJECT})
 
 
 def shared(names: Iterable[str]) -> tuple[str, ...]:
@@ -316,7 +316,7 @@ def _decompress(data: bytes) -> bytes:
     if data[:1] != _PACKED:
         return data
     unpacking = zlib.decompressobj()
-    text = unpacking.decompress(data, MAX_SAVED_BYTES)
+    text = unpacking.decompress(data, _MAX_SAVED_BYTES)
     if not unpacking.eof:
         raise json.UnreadableJson("a saved offer is cut or too large")
     return text

@@ -14,13 +14,20 @@ from msgspec.structs import force_setattr, replace
 
 from actors.catalogue.diff import OfferChange, Revisions, compare, find_renames, merge_renames
 from actors.catalogue.documents import Phrases, documents, no_phrases
-from actors.catalogue.lists.skills import root_of
-from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
-from actors.catalogue.names.naming import namespaced_name, tool_path
-from actors.catalogue.names.nearest import MOST_NEAREST, nearest
-from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
+from actors.catalogue.lists import root_of
+from actors.catalogue.names import (
+    MOST_NEAREST,
+    Resolution,
+    Resolved,
+    ServerNames,
+    Spellings,
+    namespaced_name,
+    nearest,
+    resolve,
+    tool_path,
+)
 from actors.catalogue.offer import EventType, Offer, Skill, Tool
-from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.catalogue.tool_rules import NO_CHANGES, NO_RULES, ToolChanges, ToolRules
 from actors.catalogue.trust import TRUSTED, Reason, Standing
 from actors.kit.decoding import free_in_turns
 from actors.launch import is_own
@@ -190,7 +197,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 _SLASH = re.compile("/")
-MAX_RESOLVED = 1024
+_MAX_RESOLVED = 1024
 """So many paths are remembered, and the tools that they mean."""
 KINDS = ("tools", "resources", "prompts")
 
@@ -263,7 +270,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if path in known:
             return known[path]
         resolution = resolve(path, self.names, self._tool_names)
-        if isinstance(resolution, Resolved) and len(known) < MAX_RESOLVED:
+        if isinstance(resolution, Resolved) and len(known) < _MAX_RESOLVED:
             known[path] = resolution
         return resolution
 

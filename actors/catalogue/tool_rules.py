@@ -1,9 +1,11 @@
-"""What a configuration says of the tools of one server: which there are, what they are called and described as. Pure.
+"""What the operator makes of the tools of one server, by a configuration and by plugins. Pure.
 
 Rules of this file:
 - Everything is said by the names that the server itself gives its tools; what clients see follows from it.
 - What an offer shows depends on the rules and the offer alone, so a changed rule needs no new reading of the lists.
 - A rule that cannot be followed, or that fits no tool, is a problem that an operator can read, and nothing else.
+- What plugins say is for exactly the offer that was looked at. It comes before the rules of the configuration, which
+  have the last word, and after the pins: what is approved, or suspicious, is what the server says.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 from rapidfuzz import fuzz, process
 
+from actors.catalogue.findings import quote
 from actors.catalogue.offer import Offer, Tool
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
@@ -165,3 +168,42 @@ def _no_tool(key: str, word: str, names: Sequence[str], own: Mapping[str, str]) 
 
 def _quote(name: str) -> str:
     return repr(name[:_MAX_SHOWN])
+
+
+_MAX_CHANGE_PROBLEMS: Final = 20
+"""So many rejections of one server are told."""
+_MAX_NAME_CHARS: Final = 100
+
+
+class ToolChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """Definitions of tools that clients see in the place of the server's, and why they do not see others.
+
+    `failed`: a plugin gave no answer for some, so it is worth asking again.
+    """
+
+    tools: Mapping[str, Tool] = {}
+    rejected: Mapping[str, str] = {}
+    failed: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.tools or self.rejected)
+
+    def apply(self, offer: Offer) -> Offer:
+        """Return what is left to see of an offer, with the rejections as problems; the same object for no changes."""
+        if not self:
+            return offer
+        shown = [tool for tool in offer.tools if tool.name not in self.rejected]
+        tools = tuple(replace(self.tools[tool.name], own=tool) if tool.name in self.tools else tool for tool in shown)
+        told = [f"tool {quote(name, _MAX_NAME_CHARS)} is hidden by {why}" for name, why in self.rejected.items()]
+        more = len(told) - _MAX_CHANGE_PROBLEMS
+        told[_MAX_CHANGE_PROBLEMS:] = [f"{more} more tools are hidden by plugins"] if more > 0 else []
+        as_they_are = {tool.name for tool in tools if tool.own is None}
+        return replace(
+            offer,
+            tools=tools,
+            problems=(*offer.problems, *told),
+            token_counts={name: count for name, count in offer.token_counts.items() if name in as_they_are},
+        )
+
+
+NO_CHANGES: Final = ToolChanges()

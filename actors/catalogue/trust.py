@@ -23,9 +23,9 @@ from typing import Final, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.lists.findings import quote
-from actors.catalogue.lists.marks import digest
-from actors.catalogue.names.lookalikes import Doubles
+from actors.catalogue.findings import quote
+from actors.catalogue.lookalikes import Doubles
+from actors.catalogue.marks import digest
 from actors.catalogue.offer import Offer, Tool
 from actors.command_line import command
 from actors.errors import ToolHeld
@@ -36,13 +36,13 @@ Reason = Literal["added", "changed", "suspicious", "unread"]
 
 MAX_DIGESTS: Final = 64
 """Approved definitions of one tool, which may be another one for each user; the newest stay."""
-MAX_TOOLS: Final = 20_000
-MAX_BYTES: Final = 4 * 1024 * 1024
+_MAX_TOOLS: Final = 20_000
+_MAX_BYTES: Final = 4 * 1024 * 1024
 """Of one server, of names and digests. Tools that are not offered go first; what has no room waits."""
-CHARACTER_BYTES: Final = 4
+_CHARACTER_BYTES: Final = 4
 """The most that one takes in UTF-8."""
 
-WHY: Final[Mapping[Reason, str]] = {
+_WHY: Final[Mapping[Reason, str]] = {
     "added": "it is new, and nobody has approved it",
     "changed": "its definition is another one than was approved",
     "suspicious": "its definition is suspicious, and nobody has approved it",
@@ -73,14 +73,14 @@ def key_of(server: str) -> str:
 
 
 def _within_bounds(tools: dict[str, tuple[bytes, ...]], offered: Collection[str]) -> dict[str, tuple[bytes, ...]]:
-    most = CHARACTER_BYTES * sum(map(len, tools)) + sum(map(len, chain.from_iterable(tools.values())))
-    if most <= MAX_BYTES and len(tools) <= MAX_TOOLS:  # nearly always, and this is done on the loop
+    most = _CHARACTER_BYTES * sum(map(len, tools)) + sum(map(len, chain.from_iterable(tools.values())))
+    if most <= _MAX_BYTES and len(tools) <= _MAX_TOOLS:  # nearly always, and this is done on the loop
         return tools
     size = sum(map(_cost, tools.items()))
     needless = (name for name in [*tools] if name not in offered)
     last = reversed([name for name in tools if name in offered])
     names = chain(needless, last)
-    while size > MAX_BYTES or len(tools) > MAX_TOOLS:
+    while size > _MAX_BYTES or len(tools) > _MAX_TOOLS:
         name = next(names)
         size -= _cost((name, tools.pop(name)))
     return tools
@@ -223,7 +223,7 @@ TRUSTING: Final = Trusting()
 def held_error(server: str, tool: str, reason: Reason) -> ToolHeld:
     """Return the error for a tool that waits for approval; `tool` is its name at the server."""
     text = (
-        f"tool {quote(tool, 100)} of server {server!r} waits for approval: {WHY[reason]}; nothing was called. "
+        f"tool {quote(tool, 100)} of server {server!r} waits for approval: {_WHY[reason]}; nothing was called. "
         f"Tell the user: `{command('approve', server)}` shows what it is and approves it"
     )
     return ToolHeld(text, server=server, details={"reason": reason})

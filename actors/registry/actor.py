@@ -14,11 +14,10 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from actors.catalogue.documents import Phrases, no_phrases
-from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.names import ServerNames
 from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
-from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.catalogue.tool_rules import NO_CHANGES, NO_RULES, ToolChanges, ToolRules
 from actors.catalogue.trust import Foreseen, Standing
 from actors.installation import DISABLED, installation_status
 from actors.instance_status import InstanceChanged

@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from actors.catalogue.lists.marks import digest
-from actors.catalogue.names.lookalikes import Lookalikes
+from actors.catalogue.lookalikes import Lookalikes
+from actors.catalogue.marks import digest
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.trust import Foreseen, Pins, Standing, Trust, judge, judge_blindly, key_of, refusal, to_tell
 from actors.command_line import command

@@ -14,9 +14,9 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
 from actors.catalogue.offer import LONG_LIST, Offer
 from actors.catalogue.snapshot import Entry
+from actors.catalogue.tool_rules import NO_CHANGES, ToolChanges
 from actors.catalogue.trust import Foreseen
 from actors.kit import Address, Ask, Reply, StartSoon
 from actors.kit.decoding import decode_in_thread

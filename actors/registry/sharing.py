@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from actors.catalogue.lists.tool_changes import ToolChanges
 from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Entry
+from actors.catalogue.tool_rules import ToolChanges
 from actors.launch import is_own, server_of
 from actors.registry.counting import has_same_tools
 

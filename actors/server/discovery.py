@@ -15,8 +15,7 @@ from functools import partial
 
 import trio
 
-from actors.catalogue.lists.draft import Draft, Drafted
-from actors.catalogue.lists.pages import ListPage, read_page
+from actors.catalogue.lists import Draft, Drafted, ListPage, read_page
 from actors.catalogue.offer import Offer
 from actors.kit import Pauses, is_want
 from actors.kit.decoding import decode_in_thread

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from actors.catalogue.lists.draft import Drafted
-from actors.catalogue.lists.pages import ListPage
+from actors.catalogue.lists import Drafted, ListPage
 from actors.life.lifecycle import Spawned, SpawnRefused, Violated
 from actors.life.states import Timer
 from actors.messages import (

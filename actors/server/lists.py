@@ -20,8 +20,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Compared
-from actors.catalogue.lists.draft import Draft, Drafted
-from actors.catalogue.lists.validation import MAX_PROBLEMS
+from actors.catalogue.lists import MAX_PROBLEMS, Draft, Drafted
 from actors.catalogue.offer import LONG_LIST, Offer, Tool
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import Listed, Readings, capability_names

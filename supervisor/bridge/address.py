@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 DEFAULT_URL: Final = "http://127.0.0.1:3001"
-SCHEMES: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
-PAGES: Final = ("", "/api", "/api/status")
+_SCHEMES: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+_PAGES: Final = ("", "/api", "/api/status")
 """Paths that people have at hand, at which there is no MCP."""
 
-MAIN: Final = ("/mcp", "/ws")
+_MAIN: Final = ("/mcp", "/ws")
 
 
 class DoorAddress(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class DoorAddress(msgspec.Struct, frozen=True):
     @property
     def has_metatools(self) -> bool:
         """Whether it is the door of the daemon's own tools, and no tool there is one of a server."""
-        return self.target.partition("?")[0] in MAIN
+        return self.target.partition("?")[0] in _MAIN
 
     def __str__(self) -> str:
         path, _, query = self.target.partition("?")
@@ -60,8 +60,8 @@ def read_address(text: str) -> DoorAddress:
     except ValueError:
         raise ValueError("the host is a name or an address, and the port a number up to 65535") from None
     scheme = parts.scheme.lower()
-    if scheme not in SCHEMES:
-        raise ValueError(f"an address begins with {', '.join(f'{each}://' for each in SCHEMES)}")
+    if scheme not in _SCHEMES:
+        raise ValueError(f"an address begins with {', '.join(f'{each}://' for each in _SCHEMES)}")
     if parts.username is not None or parts.password is not None:
         raise ValueError("an address has no user name: the daemon knows none")
     if not parts.hostname:
@@ -69,8 +69,8 @@ def read_address(text: str) -> DoorAddress:
     if port is None and "://" not in text:
         raise ValueError("an address is HOST:PORT, or begins with http://")
     path = parts.path.rstrip("/")
-    path = "/mcp" if path in PAGES else path
-    port = SCHEMES[scheme] if port is None else port
+    path = "/mcp" if path in _PAGES else path
+    port = _SCHEMES[scheme] if port is None else port
     target = f"{path}?{parts.query}" if parts.query else path
     if not f"{parts.hostname}{target}".isascii() or not f"{parts.hostname}{target}".isprintable() or " " in target:
         raise ValueError("an address has no blanks and no other characters than those of ASCII")

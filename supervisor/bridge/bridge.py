@@ -25,23 +25,22 @@ from actors.protocol.wire.fragment import read_fragment, request_id
 from actors.protocol.wire.framing import Line, Oversized
 from supervisor.bridge.connection import DaemonConnection, NotReached
 from supervisor.bridge.pipes import Output, Unread
-from supervisor.bridge.queue import failure
-from supervisor.bridge.relay import OtherDaemon, Relay
+from supervisor.bridge.relay import OtherDaemon, Relay, failure
 from supervisor.bridge.start import NotStarted
 
 log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 """Of a client; how much the daemon takes it says itself."""
-NOTE: Final = b'{"jsonrpc":"2.0","method":'
+_NOTE: Final = b'{"jsonrpc":"2.0","method":'
 """What the daemon's notifications begin with, and nothing else of it."""
-FIRST_PAUSE_S: Final = 0.05
+_FIRST_PAUSE_S: Final = 0.05
 MAX_PAUSE_S: Final = 5.0
 GRACE_S: Final = 2.0
 """After the end of a connection, for whoever looks after the daemon to start it again."""
-EXIT_UNREAD: Final = 74
+_EXIT_UNREAD: Final = 74
 """sysexits.h EX_IOERR: the client does not read."""
-EXIT_MALFORMED: Final = 65
+_EXIT_MALFORMED: Final = 65
 """sysexits.h EX_DATAERR: what the client writes has no lines."""
 
 
@@ -97,7 +96,7 @@ class Bridge:
             await task()
         except Unread as error:
             log.error("%s: the end", error)
-            self._code = EXIT_UNREAD
+            self._code = _EXIT_UNREAD
             self.end()
 
     # What the client says ---------------------------------------------------------------------------------------------
@@ -111,7 +110,7 @@ class Bridge:
                     await self._changed.park()
         except ProtocolViolation:
             log.error("the client writes a line that does not end: the end")
-            self._code = EXIT_MALFORMED
+            self._code = _EXIT_MALFORMED
         self.end()
 
     def _take(self, line: Line) -> list[bytes]:
@@ -138,7 +137,7 @@ class Bridge:
     # What the daemon says ---------------------------------------------------------------------------------------------
 
     async def _keep_connection(self) -> None:
-        pause_s = FIRST_PAUSE_S
+        pause_s = _FIRST_PAUSE_S
         while True:
             try:
                 async with self._connect() as connection:
@@ -147,13 +146,13 @@ class Bridge:
                 log.info("the connection has ended (%s); connecting again", connection.why)
                 self._lost_at = trio.current_time()
                 if self._lost_at >= since + MAX_PAUSE_S:
-                    pause_s = FIRST_PAUSE_S
+                    pause_s = _FIRST_PAUSE_S
                 await self._tell(self._relay.lose(connection.why, self._lost_at))
                 self._changed.unpark_all()
             except NotReached as error:
                 await self._tell(self._relay.lose(error.reason, trio.current_time()))
                 if await self._miss(error):
-                    pause_s = FIRST_PAUSE_S
+                    pause_s = _FIRST_PAUSE_S
             except OtherDaemon as error:
                 await self._give_up(str(error))
             await self._pause(pause_s)
@@ -172,7 +171,7 @@ class Bridge:
             is_note = False
             try:
                 while (text := await connection.receive()) is not None:
-                    was_open, was_note, is_note = self._relay.is_open, is_note, text.startswith(NOTE)
+                    was_open, was_note, is_note = self._relay.is_open, is_note, text.startswith(_NOTE)
                     if was_note and not is_note:
                         await self._output.settle()
                     await self._tell(self._relay.from_daemon(text, trio.current_time()))
@@ -225,6 +224,6 @@ class Bridge:
 
     async def _pause(self, pause_s: float) -> None:
         """Wait before the next attempt, not for long once a client says something."""
-        await trio.sleep(FIRST_PAUSE_S)
-        with trio.move_on_after(pause_s - FIRST_PAUSE_S):
+        await trio.sleep(_FIRST_PAUSE_S)
+        with trio.move_on_after(pause_s - _FIRST_PAUSE_S):
             await self._changed.park()

@@ -36,17 +36,17 @@ from supervisor.bridge.address import DoorAddress
 from supervisor.front.edge.fields import MOST_BYTES
 from supervisor.operator_pass import Challenge, NoPass, Stream, authorization, challenge_in, end_of, pass_for
 
-CONNECT_S: Final = 5.0
-CLOSE_S: Final = 1.0
+_CONNECT_S: Final = 5.0
+_CLOSE_S: Final = 1.0
 PING_S: Final = 20.0
 """A daemon that says nothing for so long is asked whether it lives, and has as long again."""
-READ_BYTES: Final = 64 * 1024
-MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
+_READ_BYTES: Final = 64 * 1024
+_MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
 """Of a daemon; the largest answer of a server that a daemon lets pass by default is a sixteenth."""
-LEAST_LIMIT_BYTES: Final = 1024 * 1024
+_LEAST_LIMIT_BYTES: Final = 1024 * 1024
 """What a daemon takes that does not say."""
 _DATA: Final = msgspec.json.Decoder(dict[str, Any])
-MAX_WORDS: Final = 300
+_MAX_WORDS: Final = 300
 """Characters of a refusal that are shown."""
 
 
@@ -101,8 +101,8 @@ class DaemonConnection:
                 parts.append(event.data)
                 if event.message_finished:
                     return "".join(parts).encode()
-                if sum(map(len, parts)) > MAX_MESSAGE_BYTES:
-                    self.why = f"it sent a message of over {MAX_MESSAGE_BYTES} bytes"
+                if sum(map(len, parts)) > _MAX_MESSAGE_BYTES:
+                    self.why = f"it sent a message of over {_MAX_MESSAGE_BYTES} bytes"
             elif isinstance(event, Ping):
                 await self._send(event.response())
             elif isinstance(event, CloseConnection):
@@ -125,7 +125,7 @@ class DaemonConnection:
 
     async def _receive_some(self) -> bytes:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            return bytes(await self._stream.receive_some(READ_BYTES))
+            return bytes(await self._stream.receive_some(_READ_BYTES))
         return b""
 
     def _take(self, data: bytes) -> None:
@@ -156,14 +156,14 @@ class DaemonConnection:
 async def open_connection(address: DoorAddress) -> AsyncIterator[DaemonConnection]:
     """Connect to a door for the block. Raises `NotReached`."""
     async with AsyncExitStack() as stack:
-        with trio.move_on_after(CONNECT_S) as patience:
+        with trio.move_on_after(_CONNECT_S) as patience:
             connection = await _connect(stack, address)
         if patience.cancelled_caught:
-            raise NotReached(f"no answer within {CONNECT_S:g} s")
+            raise NotReached(f"no answer within {_CONNECT_S:g} s")
         try:
             yield connection
         finally:
-            with trio.move_on_after(CLOSE_S, shield=True):
+            with trio.move_on_after(_CLOSE_S, shield=True):
                 await connection.close()
 
 
@@ -208,13 +208,13 @@ async def _handshake(stream: Stream, address: DoorAddress, shown: Mapping[str, s
     lines = [(name.encode(), value.encode()) for name, value in shown.items()]
     try:
         await stream.send_all(frames.send(Request(host=address.authority, target=address.target, extra_headers=lines)))
-        while data := await stream.receive_some(READ_BYTES):
+        while data := await stream.receive_some(_READ_BYTES):
             frames.receive_data(bytes(data))
             for event in frames.events():
                 match event:
                     case AcceptConnection():
                         limit = dict(event.extra_headers).get(MOST_BYTES, b"")
-                        return DaemonConnection(stream, frames, int(limit) if limit.isdigit() else LEAST_LIMIT_BYTES)
+                        return DaemonConnection(stream, frames, int(limit) if limit.isdigit() else _LEAST_LIMIT_BYTES)
                     case RejectConnection():
                         status = event.status_code
                     case RejectData():
@@ -228,7 +228,7 @@ async def _handshake(stream: Stream, address: DoorAddress, shown: Mapping[str, s
 
 def _refusal(status: int, said: bytearray) -> NotReached:
     """Return what a refused handshake means: that a daemon is busy passes by itself."""
-    words = json.text_at(bytes(said), "error", "message")[:MAX_WORDS]
+    words = json.text_at(bytes(said), "error", "message")[:_MAX_WORDS]
     reason = f"it refuses with status {status}" + (f": {words}" if words else "")
     challenge = challenge_in(bytes(said)) if status == HTTPStatus.UNAUTHORIZED else None
     error = _unknown_door(said) if status == HTTPStatus.NOT_FOUND and words else None

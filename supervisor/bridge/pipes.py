@@ -22,16 +22,16 @@ import trio
 
 from actors.protocol.wire.framing import Line, LineSplitter, Pieces, one_line
 
-READ_BYTES: Final = 64 * 1024
-CHUNK_BYTES: Final = select.PIPE_BUF
+_READ_BYTES: Final = 64 * 1024
+_CHUNK_BYTES: Final = select.PIPE_BUF
 """What a pipe or a socket takes for certain where it takes anything (POSIX, `write`): 4,096 bytes on Linux."""
-PATIENCE_S: Final = 30.0
+_PATIENCE_S: Final = 30.0
 """For a client to read something of what waits for it."""
 
 
 SETTLE_S: Final = 2.0
 """For a client to take what was said before an answer; one that takes longer is not delayed by that."""
-LOOK_S: Final = 0.001
+_LOOK_S: Final = 0.001
 _UNREAD: Final = {stat.S_IFIFO: termios.FIONREAD, stat.S_IFSOCK: termios.TIOCOUTQ}
 """How Linux is asked for the bytes that the other side has not taken (pipe(7), unix(7))."""
 
@@ -58,7 +58,7 @@ async def _read(fd: int) -> bytes:
         except PermissionError:  # epoll(7) takes only what can be waited for
             await trio.lowlevel.checkpoint()
         try:
-            return os.read(fd, READ_BYTES)
+            return os.read(fd, _READ_BYTES)
         except BlockingIOError:
             continue
         except OSError:  # the terminal is gone
@@ -68,7 +68,7 @@ async def _read(fd: int) -> bytes:
 class Output:
     """Lines for the client, each written whole, one after the other."""
 
-    def __init__(self, fd: int, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, fd: int, patience_s: float = _PATIENCE_S) -> None:
         self._fd = fd
         self._patience_s = patience_s
         self._writing = trio.Lock()
@@ -81,7 +81,7 @@ class Output:
         async with self._writing:
             rest = memoryview(one_line(message) + b"\n")
             while rest:
-                rest = rest[await self._write_some(rest[:CHUNK_BYTES]) :]
+                rest = rest[await self._write_some(rest[:_CHUNK_BYTES]) :]
 
     async def _write_some(self, data: memoryview) -> int:
         if not self._poll.poll(0):
@@ -105,7 +105,7 @@ class Output:
         """
         with trio.move_on_after(SETTLE_S):
             while self._unread and self._count_unread(self._unread):  # noqa: ASYNC110 - nothing tells of it
-                await trio.sleep(LOOK_S)
+                await trio.sleep(_LOOK_S)
 
     def _count_unread(self, how: int) -> int:
         try:

@@ -2,17 +2,23 @@
 
 Rules of this file:
 - Messages pass as the bytes they are. Of a message only what it is is looked at: method, id, and what the next daemon
-  must be told, too (`memory`).
-- What is in the queue has surely not been sent. A request that was sent gets its answer, or, at the end of its
-  connection, an error that says that nobody knows; one that changes nothing is sent once more instead.
+  must be told, too.
+- What a client has said and no daemon has got waits in its order, within bounds, each request with a deadline. It has
+  surely not been sent. A request that was sent gets its answer, or, at the end of its connection, an error that says
+  that nobody knows; one that changes nothing is sent once more instead.
 - A connection begins with what the client has told the one before; the answers to that are not for the client. Then it
   is told that everything may have changed.
+- That is of the legacy era `initialize` and what follows it, the level of log messages, subscriptions to resources; of
+  the modern one `subscriptions/listen`, the only requests there that outlive their answer; of both streams of events
+  (SEP-3415, "Push-Based Delivery"), with the cursor that they have come to. It is kept as the bytes that the client
+  wrote. What was acknowledged counts: nothing is repeated that was refused.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -20,20 +26,9 @@ import msgspec
 from actors.errors import DaemonAway, DaemonLost, ShuttingDown, SupervisorError, TooManyCalls
 from actors.protocol.agreement.capabilities import SHUTDOWN, STREAM
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
-from actors.protocol.changes import ACKNOWLEDGED
+from actors.protocol.changes import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, UPDATED
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import JsonRpcMessage
-from supervisor.bridge.memory import (
-    INITIALIZED,
-    KEPT,
-    LISTEN,
-    OF_STREAMS,
-    ClientMemory,
-    EventStream,
-    update_of,
-    version_of,
-)
-from supervisor.bridge.queue import MAX_WAITING, WAIT_S, Queue, QueuedLine, failure
 from supervisor.front.messages import (
     Batch,
     InvalidNotification,
@@ -48,21 +43,263 @@ from supervisor.front.messages import (
     read_cancelled,
 )
 
-CANCELLED: Final = "notifications/cancelled"
-REPEATABLE: Final = frozenset(
+WAIT_S: Final = 30.0
+"""For a request until there is a daemon: official clients give up after 60 s."""
+MAX_WAITING: Final = 256
+_MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
+
+
+class QueuedLine(msgspec.Struct, eq=False):
+    """A line for the daemon and the requests in it by key, as JSON texts: one, none, or those of an array.
+
+    `request` is what may be sent again; `repeated`: it was.
+    """
+
+    line: bytes
+    ids: dict[Key, bytes]
+    request: Request | None = None
+    repeated: bool = False
+    deadline: float = 0.0
+
+    def failures(self, error: SupervisorError) -> list[bytes]:
+        """Return the answers that all its requests failed: to an array in an array."""
+        answers = [failure(id_, error) for id_ in self.ids.values()]
+        return [b"[" + b",".join(answers) + b"]"] if len(answers) > 1 else answers
+
+
+def failure(id_: bytes, error: SupervisorError) -> bytes:
+    return jsonrpc.failure(id_, error.code, error.message, error.data())
+
+
+class Queue:
+    """Lines on their way to a daemon."""
+
+    def __init__(self, wait_s: float = WAIT_S) -> None:
+        self._wait_s = wait_s
+        self._entries: deque[QueuedLine] = deque()
+        self._size = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._entries) >= MAX_WAITING or self._size >= _MAX_WAITING_BYTES
+
+    @property
+    def deadline(self) -> float | None:
+        """When the first of its requests has waited long enough; None if there are none."""
+        return min((entry.deadline for entry in self._entries if entry.ids), default=None)
+
+    def put(self, entry: QueuedLine, now: float) -> None:
+        self._keep(entry, now)
+        self._entries.append(entry)
+
+    def put_back(self, entry: QueuedLine, now: float) -> None:
+        """Put what has been sent in vain before everything else."""
+        entry.repeated = True
+        self._keep(entry, now)
+        self._entries.appendleft(entry)
+
+    def _keep(self, entry: QueuedLine, now: float) -> None:
+        entry.deadline = now + self._wait_s
+        self._size += len(entry.line)
+
+    def take(self) -> QueuedLine | None:
+        """Take the next line; None if there is none."""
+        if not self._entries:
+            return None
+        entry = self._entries.popleft()
+        self._size -= len(entry.line)
+        return entry
+
+    def withdraw(self, key: Key) -> bool:
+        """Take the request with this id out, if it is here by itself."""
+        entry = next((each for each in self._entries if each.ids.keys() == {key}), None)
+        if entry is None:
+            return False
+        self._entries.remove(entry)
+        self._size -= len(entry.line)
+        return True
+
+    def take_requests(self, by: float) -> list[QueuedLine]:
+        """Take out all requests whose deadline is not after `by`."""
+        late = [entry for entry in self._entries if entry.ids and entry.deadline <= by]
+        for entry in late:
+            self._entries.remove(entry)
+            self._size -= len(entry.line)
+        return late
+
+
+_LISTEN: Final = "subscriptions/listen"
+_OF_STREAMS: Final = "notifications/events/"
+_SET_LEVEL: Final = "logging/setLevel"
+_INITIALIZED: Final = "notifications/initialized"
+_KINDS: Final = ("tools", "resources", "prompts")
+_KEPT: Final = frozenset({"initialize", _SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
+"""Requests whose success is remembered."""
+_URIS: Final = msgspec.json.Decoder(list[str])
+
+
+class Greeting(msgspec.Struct, frozen=True):
+    """The `initialize` of a client as it was written, and what was agreed on; lists of `kinds` change."""
+
+    line: bytes
+    key: Key
+    version: str
+    kinds: tuple[str, ...]
+
+
+class Listen(msgspec.Struct):
+    """An open `subscriptions/listen`. `told`: notifications of a change of each thing that was acknowledged, None
+    before.
+    """
+
+    request: QueuedLine
+    told: tuple[bytes, ...] | None = None
+
+
+class EventStream(msgspec.Struct):
+    """An open `events/stream`. `is_active`: it was confirmed; `cursor` (JSON text): behind what the client has had."""
+
+    request: QueuedLine
+    is_active: bool = False
+    cursor: msgspec.Raw = json.NO_RAW
+
+    def note(self, method: str, params: msgspec.Raw) -> bool:
+        """Note what is told on it; return whether that is news to the client. A gap is: "Gaps and `truncated`"."""
+        self.cursor = json.at(params, "cursor") or self.cursor
+        if method != f"{_OF_STREAMS}active":
+            return True
+        is_news = not self.is_active or bytes(json.at(params, "truncated")) == b"true"
+        self.is_active = True
+        return is_news
+
+    def again(self) -> bytes:
+        """Return the request that goes on with it."""
+        asked = self.request.request
+        if asked is None or not self.cursor:
+            return self.request.line
+        params = {**json.members(asked.params), "cursor": self.cursor}
+        return jsonrpc.request(asked.id, asked.method, jsonrpc.encode(params))
+
+
+class ClientMemory:
+    """What is known of one client."""
+
+    def __init__(self) -> None:
+        self.greeting: Greeting | None = None
+        self.initialized: bytes | None = None
+        self.listens: dict[Key, Listen] = {}
+        self.streams: dict[Key, EventStream] = {}
+        self._level: bytes | None = None
+        self._subscribed: dict[str, bytes] = {}
+
+    def keep(self, line: bytes, request: Request, result: msgspec.Raw) -> None:
+        """Remember one of `_KEPT`, which has succeeded."""
+        params = bytes(request.params)
+        match request.method:
+            case "initialize":
+                self.greeting = Greeting(line, request.key, _version_of(result), tuple(_kinds_of(result)))
+            case "logging/setLevel":
+                self._level = params
+            case "resources/subscribe":
+                self._subscribed[json.text_at(params, "uri")] = params
+            case _:
+                self._subscribed.pop(json.text_at(params, "uri"), None)
+
+    def requests(self) -> Iterator[tuple[str, bytes, str]]:
+        """Yield what a session is told again: method, params, and the resource that it is about, empty if none."""
+        if self._level is not None:
+            yield _SET_LEVEL, self._level, ""
+        for uri, params in self._subscribed.items():
+            yield SUBSCRIBE, params, uri
+
+    def changes(self) -> list[bytes]:
+        """Return what tells a session that every list may have changed."""
+        if self.greeting is None or self.initialized is None:
+            return []
+        return [_list_changed(kind) for kind in self.greeting.kinds]
+
+    def begin(self, key: Key, entry: QueuedLine, method: str) -> None:
+        """Note that a request was sent that lasts: `_LISTEN` or `STREAM`."""
+        if method == _LISTEN:
+            self.listens[key] = Listen(entry)
+        else:
+            self.streams[key] = EventStream(entry)
+
+    def end(self, key: Key) -> None:
+        """Forget a request that lasts."""
+        self.listens.pop(key, None)
+        self.streams.pop(key, None)
+
+    def lasting(self) -> Iterator[bytes]:
+        """Yield the requests that are made again."""
+        yield from (listen.request.line for listen in self.listens.values())
+        yield from (stream.again() for stream in self.streams.values())
+
+    def forget_pending(self) -> dict[Key, QueuedLine]:
+        """Forget those that nobody has confirmed, and return them: they are requests like others."""
+        pending = {key: listen.request for key, listen in self.listens.items() if listen.told is None}
+        pending |= {key: stream.request for key, stream in self.streams.items() if not stream.is_active}
+        for key in pending:
+            self.end(key)
+        return pending
+
+    def acknowledge(self, params: msgspec.Raw) -> list[bytes] | None:
+        """Note what a listen is told of. None if that is news to the client; else what may have changed meanwhile."""
+        id_ = bytes(json.at(params, "_meta", META_SUBSCRIPTION))
+        key = key_of(id_)
+        listen = None if key is None else self.listens.get(key)
+        if listen is None:
+            return None
+        is_news, listen.told = listen.told is None, tuple(_notes_of(params, id_))
+        return None if is_news else list(listen.told)
+
+
+def _update_of(uri: str, meta: bytes = b"{") -> bytes:
+    """Return what tells that a resource may have changed; `meta` is the beginning of its params, an object."""
+    separator = b"," if len(meta) > 1 else b""
+    return jsonrpc.notification(UPDATED, meta + separator + b'"uri":' + jsonrpc.encode(uri) + b"}")
+
+
+def _list_changed(kind: str, params: bytes | None = None) -> bytes:
+    return jsonrpc.notification(f"notifications/{kind}/list_changed", params)
+
+
+def _version_of(result: msgspec.Raw) -> str:
+    return json.text_at(result, "protocolVersion")
+
+
+def _kinds_of(result: msgspec.Raw) -> Iterator[str]:
+    for kind in _KINDS:
+        if bytes(json.at(result, "capabilities", kind, "listChanged")) == b"true":
+            yield kind
+
+
+def _notes_of(params: msgspec.Raw, id_: bytes) -> Iterator[bytes]:
+    """Yield a notification of each thing that an acknowledgement names."""
+    meta = b'{"_meta":{"' + META_SUBSCRIPTION.encode() + b'":' + id_ + b"}"
+    honoured = json.at(params, "notifications")
+    for kind in (*_KINDS, "events"):
+        if bytes(json.at(honoured, f"{kind}ListChanged")) == b"true":
+            yield _list_changed(kind, meta + b"}")
+    for uri in json.read_or(_URIS, json.at(honoured, "resourceSubscriptions"), []):
+        yield _update_of(uri, meta)
+
+
+_CANCELLED: Final = "notifications/cancelled"
+_REPEATABLE: Final = frozenset(
     {
         *("ping", "server/discover", "completion/complete", "tools/list", "prompts/list", "prompts/get"),
-        *("resources/list", "resources/templates/list", "resources/read", LISTEN),
+        *("resources/list", "resources/templates/list", "resources/read", _LISTEN),
         *("skills/list", "skills/get", "resources/directory/read"),
         *("events/list", "events/poll", STREAM),
-        *KEPT,
+        *_KEPT,
     }
 )
 """Requests that change nothing, or no more when they are made twice."""
-MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
+_MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
 """Of all requests together that were sent and may be sent once more, as they change nothing, or as the daemon says that
 it did nothing of them. One alone may be larger."""
-CALL: Final = "tools/call"
+_CALL: Final = "tools/call"
 _OURS: Final = "mcpvisor-again-"
 """The beginning of the ids of our own requests."""
 _LOST: Final = (
@@ -146,11 +383,11 @@ class Relay:
         return []
 
     def _from_notification(self, line: bytes, message: Notification, now: float) -> None:
-        if message.method == INITIALIZED and message.era == "legacy":
+        if message.method == _INITIALIZED and message.era == "legacy":
             self._memory.initialized = line
             if not self.is_open and self._memory.greeting is None:
                 self._queue.put(QueuedLine(line, {}), now)  # else it is told again with that
-        elif message.method == CANCELLED and (key := read_cancelled(message.params)[0]) is not None:
+        elif message.method == _CANCELLED and (key := read_cancelled(message.params)[0]) is not None:
             self._memory.end(key)
             self._end_sent(key)
             if self._queue.withdraw(key):
@@ -182,10 +419,10 @@ class Relay:
         if entry is None:
             return None
         line, request = entry.line, entry.request
-        if request is not None and request.method in (LISTEN, STREAM):
+        if request is not None and request.method in (_LISTEN, STREAM):
             self._memory.begin(request.key, entry, request.method)
             return line
-        if request is None or (self._kept_bytes and self._kept_bytes + len(line) > MAX_KEPT_BYTES):
+        if request is None or (self._kept_bytes and self._kept_bytes + len(line) > _MAX_KEPT_BYTES):
             entry.line, entry.request = b"", None
         self._kept_bytes += len(entry.line)
         self._sent.update(dict.fromkeys(entry.ids, entry))
@@ -200,8 +437,8 @@ class Relay:
 
     def _may_repeat(self, request: Request) -> bool:
         """Say whether a request that was sent may be sent again, though it may have been carried out."""
-        return request.method in REPEATABLE or (
-            request.method == CALL and json.text_at(request.params, "name") in self._reads
+        return request.method in _REPEATABLE or (
+            request.method == _CALL and json.text_at(request.params, "name") in self._reads
         )
 
     def _resume(self) -> None:
@@ -236,11 +473,11 @@ class Relay:
         if note.method == ACKNOWLEDGED:
             told = self._memory.acknowledge(note.params)
             return [text] if told is None else told
-        if note.method == CANCELLED and (key := read_cancelled(note.params)[0]) is not None:
+        if note.method == _CANCELLED and (key := read_cancelled(note.params)[0]) is not None:
             self._asked.discard(key)
             if key in self._memory.listens:
                 return []
-        if note.method is not None and note.method.startswith(OF_STREAMS):
+        if note.method is not None and note.method.startswith(_OF_STREAMS):
             stream = self._stream(bytes(json.at(note.params, "_meta", META_SUBSCRIPTION)))
             if stream is not None and not stream.note(note.method, note.params):
                 return []
@@ -256,7 +493,7 @@ class Relay:
             return self._greet(answer, memory.greeting.version)
         if isinstance(key, str) and key in self._ours:
             uri = self._ours.pop(key)
-            return [update_of(uri)] if uri else []
+            return [_update_of(uri)] if uri else []
         if key is not None and (listen := memory.listens.get(key)) is not None:
             if bytes(answer.result) and listen.told:
                 return []  # a daemon ends what it tells of only when it ends itself: it is opened again at the next one
@@ -290,7 +527,7 @@ class Relay:
     def _greet(self, answer: JsonRpcMessage, version: str) -> list[bytes]:
         if not bytes(answer.result):
             raise OtherDaemon(f"it refuses this client: {json.text_at(answer.error, 'message')[:200]}")
-        if (spoken := version_of(answer.result)) != version:
+        if (spoken := _version_of(answer.result)) != version:
             raise OtherDaemon(f"it speaks revision {spoken[:40]}, not {version}: start the client again")
         self._resume()
         return self._memory.changes()
@@ -299,7 +536,7 @@ class Relay:
         """Note that a request is answered; return what was sent, if it was one of the client."""
         key = key_of(bytes(answer.id))
         entry = None if key is None else self._end_sent(key)
-        if entry is not None and entry.request is not None and entry.request.method in KEPT and bytes(answer.result):
+        if entry is not None and entry.request is not None and entry.request.method in _KEPT and bytes(answer.result):
             self._memory.keep(entry.line, entry.request, answer.result)
         return entry
 
@@ -343,7 +580,7 @@ class Relay:
 
 def _withdrawal(key: Key) -> bytes:
     params = {"requestId": key, "reason": "the connection to the daemon that asked has ended"}
-    return jsonrpc.notification(CANCELLED, jsonrpc.encode(params))
+    return jsonrpc.notification(_CANCELLED, jsonrpc.encode(params))
 
 
 def _is_ending(answer: JsonRpcMessage) -> bool:

@@ -23,17 +23,17 @@ import supervisor
 from actors.errors import ConfigError
 from actors.kit.paths import objection_to_directory
 
-IDLE_EXIT_S: Final = 60
+_IDLE_EXIT_S: Final = 60
 """How long a daemon that was started here goes on without a client."""
 START_S: Final = 60.0
 """For a daemon to listen; then another one may be started."""
-MAX_LOG_BYTES: Final = 1024 * 1024
+_MAX_LOG_BYTES: Final = 1024 * 1024
 """A log that is longer is put aside before a daemon is started; the one before that is dropped."""
-MAX_SAID_BYTES: Final = 2000
+_MAX_SAID_BYTES: Final = 2000
 """Of the log of a daemon that could not start, in what clients are told."""
 OTHER_S: Final = 5.0
 """For a daemon that has the data directory to listen here: it may have been started at the same moment."""
-PACKAGE_ROOT: Final = str(Path(supervisor.__file__).parent.parent)
+_PACKAGE_ROOT: Final = str(Path(supervisor.__file__).parent.parent)
 
 
 def daemon_command(*options: str) -> list[str]:
@@ -43,8 +43,8 @@ def daemon_command(*options: str) -> list[str]:
 
 def with_package(environ: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which this package is found from any directory."""
-    checkout = PACKAGE_ROOT not in site.getsitepackages()
-    return {**environ, "PYTHONPATH": PACKAGE_ROOT} if checkout else dict(environ)
+    checkout = _PACKAGE_ROOT not in site.getsitepackages()
+    return {**environ, "PYTHONPATH": _PACKAGE_ROOT} if checkout else dict(environ)
 
 
 class NotStarted(Exception):
@@ -118,7 +118,7 @@ class Starter:
     def _open_log(self) -> int:
         name, flags = f"daemon-{self._port}.log", os.O_WRONLY | os.O_APPEND
         self._log, log = self._open(name, flags)
-        if os.fstat(log).st_size > MAX_LOG_BYTES:
+        if os.fstat(log).st_size > _MAX_LOG_BYTES:
             os.close(log)
             self._log.replace(self._log.with_suffix(".log.old"))
             self._log, log = self._open(name, flags)
@@ -126,7 +126,7 @@ class Starter:
         return log
 
     def _start(self, now: float) -> str:
-        command = daemon_command("--idle-exit", f"{IDLE_EXIT_S}", *self._options())
+        command = daemon_command("--idle-exit", f"{_IDLE_EXIT_S}", *self._options())
         log = self._open_log()
         try:
             self._process = subprocess.Popen(
@@ -169,7 +169,7 @@ class Starter:
         """Return the end of what it wrote: its error, where that can be seen."""
         assert self._log is not None
         with self._log.open("rb") as log:
-            log.seek(max(self._log_from, os.fstat(log.fileno()).st_size - MAX_SAID_BYTES))
-            said = log.read(MAX_SAID_BYTES).decode(errors="replace")
+            log.seek(max(self._log_from, os.fstat(log.fileno()).st_size - _MAX_SAID_BYTES))
+            said = log.read(_MAX_SAID_BYTES).decode(errors="replace")
         _, error, what = said.rpartition("Error: ")
         return what if error else said

@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from actors.errors import ConfigError
-from supervisor.clients.documents import Edit, edit, read_servers
-from supervisor.clients.doors import Door, door_of
-from supervisor.clients.own import PROGRAM, is_own
-from supervisor.clients.secret_values import mask_entry
+from supervisor.clients.documents import Edit, edit, mask_entry, read_servers
+from supervisor.clients.doors import PROGRAM, Door, door_of, is_own
 from supervisor.config.clients import ClientProgram
 
 Entries = Mapping[str, dict[str, Any]]

@@ -1,4 +1,6 @@
-"""Which door of ours a client gets: what its model pays, and whether what is there reaches it at all. Pure.
+"""Our own entry at a client: which door of ours it leads to, how it is written, how it is known again. Pure.
+
+The door follows from what the client's model pays, and from whether what is there reaches it at all.
 
 What a task costs a model at each door, with T tokens of all tools' definitions and M of the meta-tools' (M is a few
 hundred, whatever T is). Figures are of docs/background/clients.md, of two clients before 108 tools:
@@ -32,21 +34,78 @@ prints says where it would choose anew.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import msgspec
 
-from supervisor.clients.own import address_in, is_own
-from supervisor.config.address import PORTS
-from supervisor.config.clients import Facts, value_of
+from supervisor.config.address import PORTS, leads_to
+from supervisor.config.clients import URL, ClientProgram, Facts, value_of
+
+PROGRAM: Final = "mcpvisor"
+STDIO: Final = "stdio"
+"""Our command for clients that start a program."""
+
+
+def own_entry(
+    client: ClientProgram, url: str, program: Sequence[str], more: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the entry of us at `url`; `program` is our own command line, for a client that only starts programs.
+
+    `more`: what it has besides.
+    """
+    if client.remote is None:
+        command, *args = program
+        return {"command": command, "args": args, **(more or {})}
+    entry: dict[str, Any] = {
+        key: url if value == URL else value if isinstance(value, str) else list(value)
+        for key, value in client.remote.items()
+    }
+    return {**entry, **(more or {})}
+
+
+def is_own(members: object, listens: Collection[str]) -> bool:
+    """Say whether an entry of any client leads to us: to one of the addresses `host:port`, or by our own program."""
+    if _address_in(members, listens) is not None:
+        return True
+    words = [text for key, text in _texts(members) if key in ("command", "args", "cmd", "path")]
+    before = words[: words.index(STDIO)] if STDIO in words else []
+    names = {PurePath(word.replace("\\", "/").partition("@")[0]).stem for word in before}
+    return not names.isdisjoint({PROGRAM, "supervisor"})
+
+
+def _address_in(members: object, listens: Collection[str]) -> str | None:
+    """Return the address in an entry that leads to one of `host:port`, None if none does."""
+    for key, text in _texts(members):
+        if any(leads_to(text, listen, doors_only=key not in ADDRESSES) for listen in listens):
+            return text
+    return None
+
+
+ADDRESSES: Final = frozenset({"url", "serverUrl", "httpUrl", "uri"})
+"""Keys under which clients have the address of a server."""
+
+
+def _texts(members: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts of an entry but those of its environment and its headers, each with the key it stands under."""
+    if isinstance(members, str):
+        yield key, members
+    elif isinstance(members, Mapping):
+        for name, each in members.items():
+            if name not in ("env", "headers"):
+                yield from _texts(each, str(name))
+    elif isinstance(members, list):
+        for each in members:
+            yield from _texts(each, key)
+
 
 Door = Literal["four", "by-effect", "all", "servers"]
 
 MAIN: Final = "/mcp"
-ALL: Final = f"{MAIN}/all"
-SERVERS: Final = f"{MAIN}/servers/"
+_ALL: Final = f"{MAIN}/all"
+_SERVERS: Final = f"{MAIN}/servers/"
 EXECUTE: Final = "execute"
 BY_EFFECT: Final = "by-effect"
 PROFILE: Final = "profile"
@@ -58,8 +117,8 @@ _PATH: Final = re.compile(
 WORDS: Final[dict[Door, str]] = {
     "four": f"the four tools at {MAIN}",
     "by-effect": f"the five tools at {MAIN}?{EXECUTE}={BY_EFFECT}",
-    "all": f"all tools at {ALL}",
-    "servers": f"one entry for each server, at {SERVERS}NAME",
+    "all": f"all tools at {_ALL}",
+    "servers": f"one entry for each server, at {_SERVERS}NAME",
 }
 """What a client sees at each."""
 
@@ -100,7 +159,7 @@ def choose(facts: Facts, offered: Offered | None, wanted: Door | None = None) ->
     limit = value_of(facts.limit)
     if limit is not None and limit.above == "left out" and tools > limit.tools:
         return _meta_tools(facts, offered, f"it takes {limit.tools} tools at most, and there are {tools:,}")
-    searches, loaded = value_of(facts.searches), stays_loaded(facts)
+    searches, loaded = value_of(facts.searches), _stays_loaded(facts)
     if searches == "many" and tokens is not None and tokens <= meta:
         return Choice("all", f"all {tools} cost {tokens} tokens, the four {meta}, and it searches many itself")
     if searches == "always" and not loaded:
@@ -123,7 +182,7 @@ def _meta_tools(facts: Facts, offered: Offered, reason: str) -> Choice:
     return Choice("four", reason)
 
 
-def stays_loaded(facts: Facts) -> bool:
+def _stays_loaded(facts: Facts) -> bool:
     """Say whether our tools reach the model of a client that searches itself, without a search."""
     return facts.keeps_loaded is not None or value_of(facts.heeds_hint) is True
 
@@ -150,7 +209,7 @@ def read_door(url: str) -> DoorPlace:
     path = _PATH.fullmatch(parts.path)
     if path is None:
         raise ValueError(
-            f"there is no door at {parts.path or '/'}: there are {MAIN}, {ALL} and {SERVERS}NAME; the address of a "
+            f"there is no door at {parts.path or '/'}: there are {MAIN}, {_ALL} and {_SERVERS}NAME; the address of a "
             "daemon is scheme, host and port"
         )
     members = [member for member in parts.query.split("&") if member]
@@ -187,9 +246,9 @@ def door_at(url: str) -> Door:
     """Return which door an address of ours is; any that is none of the others is the first one."""
     parts = urlsplit(url)
     below = parts.path.rstrip("/")
-    if below.endswith(ALL):
+    if below.endswith(_ALL):
         return "all"
-    if SERVERS in f"{below}/" or below.startswith("/i/"):
+    if _SERVERS in f"{below}/" or below.startswith("/i/"):
         return "servers"
     return "by-effect" if dict(parse_qsl(parts.query)).get(EXECUTE) == BY_EFFECT else "four"
 
@@ -198,7 +257,7 @@ def door_of(members: object, listens: Collection[str]) -> Door | None:
     """Return the door that an entry of any client leads to, None if it is not ours."""
     if not is_own(members, listens):
         return None
-    return door_at(address_in(members, listens) or MAIN)
+    return door_at(_address_in(members, listens) or MAIN)
 
 
 def keeps_loaded(facts: Facts, door: Door) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from supervisor.clients.documents import Edit, Way, edit, hide_values, read_serv
 from supervisor.config.clients import Format
 
 SUFFIX: Final = ".mcpvisor.imports"
-MOST: Final = 32
+_MOST: Final = 32
 """Imports that can be undone, one after the other; then the oldest is forgotten."""
 
 
@@ -57,7 +57,7 @@ def read_imports(text: str | None, path: str) -> list[Import]:
 
 
 def write_imports(imports: list[Import]) -> str:
-    return msgspec.json.format(msgspec.json.encode(imports[-MOST:]), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(imports[-_MOST:]), indent=2).decode() + "\n"
 
 
 def edits_back(moved: Moved, text: str, copy: str) -> list[Edit]:

@@ -11,7 +11,7 @@ import msgspec
 from actors.errors import ConfigError
 from actors.kit.paths import is_file, objection_to_directory
 from supervisor.clients.documents import read_servers
-from supervisor.clients.merging import ServerSource
+from supervisor.clients.entries import ServerSource
 from supervisor.config.clients import ClientProgram, Machine
 from supervisor.host.files import read_if_there
 

@@ -26,11 +26,9 @@ from supervisor import operations
 from supervisor.bridge.address import read_address
 from supervisor.clients import doors
 from supervisor.clients.connecting import edits_to_connect, edits_to_undo, own_names, replaced, restore
-from supervisor.clients.documents import Edit, read_servers
-from supervisor.clients.doors import Door, DoorPlace, Offered, door_of, read_door
+from supervisor.clients.documents import Edit, mask_entry, read_servers
+from supervisor.clients.doors import PROGRAM, STDIO, Door, DoorPlace, Offered, door_of, own_entry, read_door
 from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
-from supervisor.clients.own import PROGRAM, STDIO, own_entry
-from supervisor.clients.secret_values import mask_entry
 from supervisor.commands.common import DEFAULT_URL, ask, console, plain, print_table, say, table, url_option
 from supervisor.commands.edits import FileChange, FileReturn, agrees, edit_options, find_client
 from supervisor.commands.outcomes import CommandFailed

@@ -37,7 +37,7 @@ from supervisor.config.provenance import EffectiveValue, explain_confirm, explai
 from supervisor.config.remarks import lines
 from supervisor.host.places import default_data_dir
 from supervisor.identity.people import Tier
-from supervisor.values.explained import ExplainedServer, explain_values, stored_of
+from supervisor.values.rows import ExplainedServer, explain_values, stored_of
 
 
 @click.command()

@@ -15,11 +15,10 @@ from msgspec.structs import replace
 
 from actors.command_line import command
 from actors.errors import ConfigError
-from supervisor.clients.documents import Edit
+from supervisor.clients.documents import Edit, mask_entry, secrets_of
+from supervisor.clients.entries import Move, ServerSource, plan_moves
 from supervisor.clients.imports import SUFFIX, Import, Moved, digest, edits_back, edits_out, read_imports, write_imports
 from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
-from supervisor.clients.merging import Move, ServerSource, plan_moves
-from supervisor.clients.secret_values import mask_entry, secrets_of
 from supervisor.commands.common import ask, console, plain, print_table, say, table, url_option
 from supervisor.commands.connect import find_daemon, this_machine
 from supervisor.commands.edits import FileChange, FileReturn, agrees, edit_options, find_client

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from actors.catalogue.criteria import MAX_LIMIT, SortBy
-from actors.catalogue.lists.inference import Complexity
+from actors.catalogue.inference import Complexity
 from actors.catalogue.metadata import SAFETY
 from actors.command_line import command
 from supervisor import operations

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.tool_rules import ToolRules, fits
+from actors.catalogue.views import ViewProfile
 from supervisor.config.address import is_loopback
 from supervisor.config.given import VALUES, Expand, GivenReader
 from supervisor.config.jsonc import KeyPath

@@ -15,8 +15,8 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from actors.catalogue.metadata import Safety
-from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.trust import Trust
+from actors.catalogue.views import ViewProfile
 from actors.transport.redaction import Confidential
 from supervisor.config.address import split_address
 from supervisor.config.sections import (

@@ -16,8 +16,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from actors.catalogue.names.naming import split_resource
-from actors.catalogue.names.resolution import MAX_PATH_CHARS
+from actors.catalogue.names import MAX_PATH_CHARS, split_resource
 from actors.errors import InvalidArguments
 from actors.protocol.wire import json
 from actors.protocol.wire.json import Members

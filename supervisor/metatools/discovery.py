@@ -22,10 +22,9 @@ import msgspec
 from msgspec.structs import replace
 from rapidfuzz import fuzz
 
-from actors.catalogue.lists import inference
+from actors.catalogue import inference
 from actors.catalogue.metadata import successors
-from actors.catalogue.names.naming import tool_path
-from actors.catalogue.names.resolution import Absent, Resolution, Resolved, Undiscovered
+from actors.catalogue.names import Absent, Resolution, Resolved, Undiscovered, tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from actors.catalogue.names.resolution import clip
+from actors.catalogue.names import clip
 from actors.catalogue.offer import NO_RAW
 from actors.errors import AmbiguousName, InvalidArguments
 from actors.protocol.wire import json

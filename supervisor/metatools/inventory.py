@@ -23,8 +23,7 @@ import msgspec
 
 from actors.catalogue import offer as offers
 from actors.catalogue.documents import uri_of
-from actors.catalogue.names.naming import resource_path, resource_uri, split_resource, tool_path
-from actors.catalogue.names.resolution import Resolution, Resolved, Unknown
+from actors.catalogue.names import Resolution, Resolved, Unknown, resource_path, resource_uri, split_resource, tool_path
 from actors.catalogue.offer import Prompt, Resource, Skill, Tool, kind_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments

@@ -22,7 +22,7 @@ from typing import Any, Final
 import msgspec
 
 from actors.catalogue.documents import document_of
-from actors.catalogue.names.resolution import Resolved
+from actors.catalogue.names import Resolved
 from actors.search.document import Document, Found, Hit
 from actors.search.query import clauses
 from supervisor.metatools.inventory import Item, Listing, Position, encode_cursor

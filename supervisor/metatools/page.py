@@ -31,8 +31,7 @@ import msgspec
 
 from actors.catalogue.documents import uri_of
 from actors.catalogue.metadata import HINTS
-from actors.catalogue.names.naming import tool_path
-from actors.catalogue.names.resolution import Resolved
+from actors.catalogue.names import Resolved, tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.messages import ServerStatus

@@ -22,9 +22,9 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.lists.suspicions import alarms_of
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
+from actors.catalogue.suspicions import alarms_of
 from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting, ValuesMissing
 from actors.installation import InstallationStatus, installation_status, is_available
 from actors.life.breakers import OpenBreaker

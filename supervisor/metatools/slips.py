@@ -30,7 +30,7 @@ from typing import Any
 import msgspec
 from rapidfuzz.distance import OSA
 
-from actors.catalogue.lists import inference
+from actors.catalogue import inference
 from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 from actors.protocol.wire.json import Members

@@ -15,7 +15,7 @@ from actors.transport.redaction import Confidential
 from supervisor.config.address import base_url
 from supervisor.identity.people import Person
 from supervisor.servers.deployment import Deployment
-from supervisor.values.checks import check_server
+from supervisor.values.table import check_server
 
 CALLBACK: Final = "/oauth/callback"
 """The path on the daemon's own listener."""

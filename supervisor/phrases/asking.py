@@ -20,9 +20,9 @@ from supervisor.metatools.texts import shorten
 from supervisor.phrases.sentences import checked
 
 MAX_ANSWER_BYTES: Final = 256 * 1024
-MAX_DESCRIPTION_CHARS: Final = 1500
-MAX_PARAMETERS: Final = 12
-MAX_PARAMETER_CHARS: Final = 80
+_MAX_DESCRIPTION_CHARS: Final = 1500
+_MAX_PARAMETERS: Final = 12
+_MAX_PARAMETER_CHARS: Final = 80
 _MAX_NAME_CHARS: Final = 64
 _THOUGHT: Final = "</think>"
 """Behind it is what a model that thinks aloud says in the end."""
@@ -75,11 +75,11 @@ def messages_of(tools: Sequence[Tool], mark: str, hide: Callable[[str], str]) ->
 def told_of(tool: Tool) -> dict[str, Any]:
     """Return what a model is told of a tool, as its server declares it: about 800 tokens at the most."""
     parameters = {
-        shorten(name, _MAX_NAME_CHARS): shorten(described, MAX_PARAMETER_CHARS)
-        for name, described in islice(parameters_of(tool), MAX_PARAMETERS)
+        shorten(name, _MAX_NAME_CHARS): shorten(described, _MAX_PARAMETER_CHARS)
+        for name, described in islice(parameters_of(tool), _MAX_PARAMETERS)
     }
     named = {"name": shorten(tool.name, _MAX_NAME_CHARS), "title": shorten(tool.title, _MAX_NAME_CHARS)}
-    return {**named, "description": shorten(tool.description, MAX_DESCRIPTION_CHARS), "parameters": parameters}
+    return {**named, "description": shorten(tool.description, _MAX_DESCRIPTION_CHARS), "parameters": parameters}
 
 
 def sentences_of(answer: bytes, tools: Sequence[Tool]) -> dict[int, tuple[str, ...]]:
@@ -91,3 +91,14 @@ def sentences_of(answer: bytes, tools: Sequence[Tool]) -> dict[int, tuple[str, .
     places = {str(number): number - 1 for number in range(1, len(tools) + 1)}
     given = {places[key]: each for key, each in said.items() if key in places and isinstance(each, list)}
     return checked(given, tools)
+
+
+class DescribingStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How it goes on. `waiting`: definitions that are still to be asked for; `asked`: those of the last 24 hours."""
+
+    model: str
+    waiting: int
+    asked: int
+    tools_per_day: int
+    failures: int
+    last_failure: str

@@ -23,30 +23,28 @@ from typing import Final
 
 import trio
 
-from actors.catalogue.documents import Source
+from actors.catalogue.documents import Source, digest_of
 from actors.catalogue.offer import Tool
-from actors.catalogue.phrases import digest_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions, Latest
 from actors.registry_inbox import PhrasesChanged
 from supervisor.config.sections import DescribeSettings
 from supervisor.host.workbench import beside
-from supervisor.phrases.asking import Model, NoAnswer, messages_of, sentences_of
-from supervisor.phrases.port import DescribingStatus
+from supervisor.phrases.asking import DescribingStatus, Model, NoAnswer, messages_of, sentences_of
 from supervisor.phrases.sources import Kept, Sources
 from supervisor.store import Rows
 from supervisor.store.records import SavedPhrases
 
 log = logging.getLogger(__name__)
 
-WHAT: Final = "model of `describe`"
+_WHAT: Final = "model of `describe`"
 DAY_S: Final = 86_400.0
 ASKED_AGAIN_S: Final = 7 * DAY_S
 """After this time a definition is asked for again of which nothing usable was said."""
-SHORTEST_PAUSE_S: Final = 1.0
-FIRST_PAUSE_S: Final = 5.0
+_SHORTEST_PAUSE_S: Final = 1.0
+_FIRST_PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 3600.0
-READ_AGAIN_S: Final = 10.0
+_READ_AGAIN_S: Final = 10.0
 MAX_USELESS: Final = 3
 """So often a definition is asked for of which nothing usable is said: it may be the model, or what stands beside it."""
 CHANGES_A_DAY: Final = 2
@@ -55,8 +53,8 @@ FEW_TOOLS: Final = 10
 """A server with fewer is asked for as one with so many."""
 MAX_WAITED_FOR: Final = 5
 """So many definitions `ask_by` asks for at once, at most: somebody waits for the answer."""
-USELESS: Final = "nothing that it answers is of use"
-CLOSE_S: Final = 1.0
+_USELESS: Final = "nothing that it answers is of use"
+_CLOSE_S: Final = 1.0
 Waiting = dict[bytes, Tool]
 """Tools as their server declares them, by the digests of their definitions."""
 
@@ -129,7 +127,7 @@ class Describing:
                             with trio.CancelScope() as self._nap:
                                 await self._catalogue.wait_newer(version)
                 elif not self._waiting:
-                    self._conditions.end(WHAT)
+                    self._conditions.end(_WHAT)
                     await self._publish()
                     await self._catalogue.wait_newer(version)
                 elif (pause := self._pause_s()) > 0:
@@ -140,7 +138,7 @@ class Describing:
                     await self._ask_model(self._model, next(iter(self._waiting)))
         finally:
             if self._model is not None:
-                with trio.move_on_after(CLOSE_S, shield=True):
+                with trio.move_on_after(_CLOSE_S, shield=True):
                     await self._model.close()
 
     async def ask_by(self, model: Model, seen: Mapping[str, Entry]) -> bool:
@@ -168,19 +166,19 @@ class Describing:
             if not await self._ask(model, server, self._waiting[server].keys()):
                 return
             self._in_a_row = 0
-            self._conditions.end(WHAT)
+            self._conditions.end(_WHAT)
         except NoAnswer as error:
             self._in_a_row += 1
-            pause = min(FIRST_PAUSE_S * 2.0 ** min(self._in_a_row - 1, 20), LONGEST_PAUSE_S)
+            pause = min(_FIRST_PAUSE_S * 2.0 ** min(self._in_a_row - 1, 20), LONGEST_PAUSE_S)
             self._not_before = trio.current_time() + pause
-            self._conditions.begin(WHAT, str(error))
+            self._conditions.begin(_WHAT, str(error))
 
     async def _recall(self) -> None:
         while not self._sources.is_recalled:
             await self._store.ready.wait()
             saved = await self._store.read()
             if saved is None:
-                await trio.sleep(READ_AGAIN_S)
+                await trio.sleep(_READ_AGAIN_S)
             else:
                 await beside(partial(self._sources.recall, saved))
 
@@ -247,8 +245,8 @@ class Describing:
             log.warning("a model was asked for %d tools within a day, as many as it may be; %d wait", most, waiting)
         self._is_told = is_full
         if is_full:
-            pause = max(pause, next(self._asked_today()) + DAY_S - self._clock(), SHORTEST_PAUSE_S)
-        return min(max(pause, SHORTEST_PAUSE_S), LONGEST_PAUSE_S) if pause > 0 else 0.0
+            pause = max(pause, next(self._asked_today()) + DAY_S - self._clock(), _SHORTEST_PAUSE_S)
+        return min(max(pause, _SHORTEST_PAUSE_S), LONGEST_PAUSE_S) if pause > 0 else 0.0
 
     async def _ask(self, model: Model, server: str, among: Collection[bytes]) -> bool:
         """Ask for the next tools of a server, of those with these digests; return whether anybody was asked.
@@ -285,8 +283,8 @@ class Describing:
                 hopeless = {digest: each for digest, each in batch.items() if self._useless[digest] >= MAX_USELESS}
                 self._keep(server, hopeless, {})
                 again = {digest: each for digest, each in waiting.items() if digest not in hopeless}
-                self._fail(server, again, {each: again[each] for each in batch if each in again}, USELESS)
-                raise NoAnswer(USELESS)
+                self._fail(server, again, {each: again[each] for each in batch if each in again}, _USELESS)
+                raise NoAnswer(_USELESS)
             self._keep(server, batch, said)
         left = {digest: tool for digest, tool in waiting.items() if digest not in batch}
         del self._waiting[server]

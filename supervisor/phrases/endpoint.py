@@ -24,7 +24,7 @@ from actors.transport.http.remote import server_of
 from supervisor.config.sections import DescribeSettings
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, Message, NoAnswer
 
-CONNECT_S: Final = 10.0
+_CONNECT_S: Final = 10.0
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class Endpoint:
                 trust_env=False,
                 headers={"user-agent": "mcpvisor", "accept-encoding": "identity"},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-                timeout=httpx2.Timeout(timeout, connect=min(timeout, CONNECT_S)),
+                timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_S)),
                 follow_redirects=False,
             )
         return self._client

@@ -18,9 +18,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.documents import NOTHING_SAID, Said, Source
+from actors.catalogue.documents import NOTHING_SAID, Said, Source, digest_of, parameter_names
 from actors.catalogue.offer import Tool
-from actors.catalogue.phrases import digest_of, parameter_names
 from actors.kit.paths import is_file
 from actors.protocol.wire import json
 from actors.search.document import MAX_SENTENCES
@@ -33,8 +32,8 @@ log = logging.getLogger(__name__)
 FOLDER: Final = Path(__file__).with_name("book")
 MAX_FILES: Final = 1000
 MAX_FILE_BYTES: Final = 256 * 1024
-MAX_LOGGED: Final = 20
-NEARLY: Final = 0.8
+_MAX_LOGGED: Final = 20
+_NEARLY: Final = 0.8
 """So great a share of all parameters of two definitions is in both, if they are of the same tool."""
 _NOISE: Final = frozenset({"mcp", "server", "npm", "pypi", "com", "io"})
 _DIGEST: Final = re.compile(r"[0-9a-f]{32}")
@@ -90,7 +89,7 @@ class PhraseBook:
         best: tuple[tuple[bool, bool, float], tuple[str, ...]] = (False, False, 0.0), ()
         for called, row in known:
             same, alike, share = row.digest == digest, not own.isdisjoint(called), _share(parameters, row.parameters)
-            if same or (alike and share >= NEARLY):
+            if same or (alike and share >= _NEARLY):
                 best = max(best, ((same, alike, share), row.said))
         return Said(best[1], self._source) if best[1] else NOTHING_SAID
 
@@ -111,7 +110,7 @@ def read_own(place: Path) -> PhraseBook:
     pages: list[Page] = []
     for page, path in _pages(files):
         faults = [*faults_of(page)]
-        for fault in faults[:MAX_LOGGED]:
+        for fault in faults[:_MAX_LOGGED]:
             log.warning("%s: %s", path.name, fault)
         pages.append(replace(page, tools=tuple(map(_sound, page.tools))) if faults else page)
     return PhraseBook(pages, "file")

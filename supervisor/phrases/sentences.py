@@ -14,18 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from actors.catalogue.lists.findings import LOOKALIKES
-from actors.catalogue.lists.suspicions import alarms_of
+from actors.catalogue.findings import LOOKALIKES
 from actors.catalogue.offer import Tool
+from actors.catalogue.suspicions import alarms_of
 from actors.search.document import MAX_SENTENCE_CHARS, MAX_SENTENCES
 from actors.search.text import squash
 from actors.transport.redaction import without_secrets
 from supervisor.metatools.texts import is_seen
 
-MIN_SENTENCE_CHARS: Final = 3
+_MIN_SENTENCE_CHARS: Final = 3
 MIN_USABLE: Final = 2
 """A tool with fewer sentences has none: what is left then is an accident."""
-MAX_GIVEN: Final = 32
+_MAX_GIVEN: Final = 32
 """So many sentences of a tool are looked at."""
 MAX_SHARED: Final = 2
 """A sentence that is given to more tools than that says nothing of any."""
@@ -76,8 +76,8 @@ def _of_models() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 def fault_of(sentence: str) -> str:
     """Return what is wrong with a sentence, whoever wrote it, in words without any of it; empty if nothing is."""
-    if not MIN_SENTENCE_CHARS <= len(sentence) <= MAX_SENTENCE_CHARS:
-        return f"has {len(sentence)} characters, not {MIN_SENTENCE_CHARS} to {MAX_SENTENCE_CHARS}"
+    if not _MIN_SENTENCE_CHARS <= len(sentence) <= MAX_SENTENCE_CHARS:
+        return f"has {len(sentence)} characters, not {_MIN_SENTENCE_CHARS} to {MAX_SENTENCE_CHARS}"
     if sentence != " ".join(sentence.split()) or not all(map(is_seen, sentence)):
         return "has blanks or characters in it that cannot be seen"
     if not any(map(str.isalpha, sentence)):
@@ -121,7 +121,7 @@ def checked(given: Mapping[int, Sequence[object]], tools: Sequence[Tool]) -> dic
 def _usable(given: Sequence[object], tool: Tool) -> Iterator[str]:
     """Yield sentences without faults, equal ones once."""
     known = set()
-    for each in given[:MAX_GIVEN]:
+    for each in given[:_MAX_GIVEN]:
         if isinstance(each, str) and len(each) <= 2 * MAX_SENTENCE_CHARS:
             sentence = " ".join(each.split())
             if not fault_of_model(sentence, tool) and (bare := squash(sentence)) and bare not in known:

@@ -12,9 +12,8 @@ from typing import Final
 
 import msgspec
 
-from actors.catalogue.documents import NOTHING_SAID, Said, Source
+from actors.catalogue.documents import NOTHING_SAID, Said, Source, digest_of
 from actors.catalogue.offer import Tool
-from actors.catalogue.phrases import digest_of
 from actors.protocol.wire import json
 from supervisor.config import Settings
 from supervisor.phrases.phrase_book import PhraseBook, read_book, read_own

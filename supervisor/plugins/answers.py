@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from actors.catalogue.lists.validation import Unusable, tool
+from actors.catalogue.lists import Unusable, tool
 from actors.catalogue.offer import Tool
 from actors.protocol.agreement.capabilities import ELICIT
 from actors.protocol.asking import forms

@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
 from actors.catalogue.metadata import traits
 from actors.catalogue.offer import Offer, Tool
-from actors.catalogue.realms import Hidden
+from actors.catalogue.tool_rules import NO_CHANGES, ToolChanges
+from actors.catalogue.views import Hidden
 from actors.errors import CallRefused, ConfigError
 from actors.kit import Conditions, Feed
 from actors.kit.decoding import decode_in_thread

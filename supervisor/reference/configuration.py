@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.tool_rules import ToolRules
+from actors.catalogue.views import ViewProfile
 from actors.kit.documented import descriptions
 from actors.transport.stdio.command import INHERITED
 from supervisor.config.entry import OAuthConfig, SandboxConfig, ServerConfig

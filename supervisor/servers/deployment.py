@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.names import ServerNames
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Trust
 from actors.errors import ConfigError

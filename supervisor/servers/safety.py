@@ -10,11 +10,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 import trio
 
-from actors.catalogue.exposure import Exposure
 from actors.catalogue.metadata import Judgement, Reading, Traits, judge, reading, traits
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.trust import Standing
+from actors.catalogue.views import Exposure
 from actors.errors import SupervisorError, UnknownTool
 from actors.kit import Conditions, Latest, persist
 from actors.launch import server_of
@@ -41,7 +41,7 @@ from supervisor.servers.deployment import Deployment
 # 4. *The operator names it* (`read_only` of the entry). Where there is such a list it alone decides, also an empty one:
 #    that is for servers whose words are worth nothing.
 # 5. Without a list *two say so*: its server declares `readOnlyHint`, and its name and description read as such by our
-#    rules (`actors.catalogue.lists.inference`). One alone does not do. Among tools of published servers some that
+#    rules (`actors.catalogue.inference`). One alone does not do. Among tools of published servers some that
 #    declare it write files, and of those whose names read some declare that they change something.
 #
 # Both of these come from the server: that is trust in the one who wrote it, as whoever configures a server has it in

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.catalogue.lists.marks import digest
+from actors.catalogue.marks import digest
 from actors.catalogue.metadata import seems_to_read
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation, SupervisorError, forget_frames
 from actors.kit import Latest

@@ -18,8 +18,8 @@ import trio
 
 from actors.catalogue.metadata import Traits
 from actors.catalogue.offer import Item
-from actors.catalogue.profiles import NO_PROFILE, ViewProfile
 from actors.catalogue.snapshot import Catalogue
+from actors.catalogue.views import NO_PROFILE, ViewProfile
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Address, AnyOf, Latest, Shares, Signal
 from actors.messages import ServerStatus

@@ -24,7 +24,8 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.realms import (
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.catalogue.views import (
     Hidden,
     RealmView,
     concerns,
@@ -34,7 +35,6 @@ from actors.catalogue.realms import (
     launch_changes,
     narrow,
 )
-from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import AnyOf, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from actors.catalogue.names.naming import resource_path, resource_uri
+from actors.catalogue.names import resource_path, resource_uri
 from actors.errors import InvalidArguments, ProtocolViolation
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json

@@ -19,9 +19,8 @@ from urllib.parse import unquote
 import msgspec
 import trio
 
-from actors.catalogue.lists.skills import files_of
-from actors.catalogue.lists.validation import Unusable, skill
-from actors.catalogue.names.naming import resource_uri
+from actors.catalogue.lists import Unusable, files_of, skill
+from actors.catalogue.names import resource_uri
 from actors.catalogue.offer import Skill
 from actors.errors import ProtocolViolation, SkillMismatch, SupervisorError
 from actors.protocol.agreement.versions import Era

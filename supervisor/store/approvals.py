@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import msgspec
 import trio
 
-from actors.catalogue.lists.marks import digest_of
+from actors.catalogue.marks import digest_of
 from actors.catalogue.offer import Tool
 from actors.catalogue.trust import Pins, Trust, key_of
 from actors.errors import SupervisorError

@@ -9,10 +9,10 @@ from typing import Final
 
 import trio
 
-from actors.catalogue.lists.marks import MARKS
-from actors.catalogue.lists.validation import read_again
+from actors.catalogue.diff import differs
+from actors.catalogue.lists import read_again
+from actors.catalogue.marks import MARKS
 from actors.catalogue.offer import Offer, Tool, decode_offer, encode_offer
-from actors.catalogue.redefinition import differs
 from actors.kit import is_want
 from actors.messages import EraLearned
 from actors.protocol.agreement.versions import Era

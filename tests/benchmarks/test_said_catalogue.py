@@ -9,8 +9,8 @@ from urllib.error import HTTPError
 import msgspec
 import pytest
 
-from actors.catalogue.lists import validation
-from actors.catalogue.phrases import digest_of
+from actors.catalogue import lists
+from actors.catalogue.documents import digest_of
 from benchmarks.said_catalogue import answering, fits, read_pages, read_servers
 from benchmarks.search import Tool, definition
 from supervisor.phrases.phrase_book import KnownTool, Page
@@ -22,7 +22,7 @@ def listed(name: str, description: str = "Tell the time.", **more: Any) -> dict[
 
 
 def digest(tool: dict[str, Any]) -> str:
-    return digest_of(validation.tool(msgspec.Raw(msgspec.json.encode(tool)))).hex()
+    return digest_of(lists.tool(msgspec.Raw(msgspec.json.encode(tool)))).hex()
 
 
 def page_of(*tools: dict[str, Any]) -> Page:

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.tool_rules import ToolRules
+from actors.catalogue.views import ViewProfile
 from actors.kit.documented import descriptions
 from docs.generate import SETTINGS
 from supervisor.config import OAuthConfig, ServerConfig, Settings, load, parse

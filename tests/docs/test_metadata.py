@@ -10,8 +10,8 @@ import msgspec.structs
 import pytest
 
 from actors.catalogue.criteria import MAX_LIMIT, Criteria
-from actors.catalogue.lists.findings import RULES
-from actors.catalogue.lists.inference import (
+from actors.catalogue.findings import RULES
+from actors.catalogue.inference import (
     AUTH_DESCRIPTION,
     AUTH_NAME,
     CATEGORIES,

@@ -24,8 +24,7 @@ import pytest
 import trio
 
 from docs.generate import MANY
-from supervisor.clients.doors import address, choose, keeps_loaded
-from supervisor.clients.own import own_entry
+from supervisor.clients.doors import address, choose, keeps_loaded, own_entry
 from supervisor.config.client_table import CLIENTS
 from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, ROOT, STAND_IN, Daemon, end, log_of

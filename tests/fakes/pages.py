@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from actors.catalogue.lists.draft import Draft
-from actors.catalogue.lists.pages import ListPage, ListRoom, read_page
+from actors.catalogue.lists import Draft, ListPage, ListRoom, read_page
 from actors.catalogue.offer import Offer
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import MEMBERS, METHODS, Kind, Listed, ListLimits, PageArrived

@@ -15,7 +15,7 @@ import trio
 from jsonschema.validators import validator_for
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.names import ServerNames
 from actors.catalogue.offer import Offer
 from actors.catalogue.tool_rules import ToolRules
 from actors.kit import Latest, Starts

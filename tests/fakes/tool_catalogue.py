@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.criteria import ToolTotals, Usage
-from actors.catalogue.lists.validation import tool
+from actors.catalogue.lists import tool
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.search.index import Index

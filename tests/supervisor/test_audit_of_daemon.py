@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import trio
 
-from actors.catalogue.lists.marks import digest_of
+from actors.catalogue.marks import digest_of
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity.tokens import new_token
 from supervisor.servers.deployment import DeployedServer

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from actors.catalogue.lists.marks import digest
+from actors.catalogue.marks import digest
 from actors.catalogue.trust import PinKeeper, redefined_error, unlisted_error
 from actors.errors import ToolHeld
 from actors.messages import CallServer

@@ -51,8 +51,7 @@ from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.requester import ANYBODY
 from supervisor.identity.tokens import NotKept, TooManyTokens
 from supervisor.store.approvals import NotAsSeen
-from supervisor.values.checks import UnknownValue, ValueNotTaken
-from supervisor.values.table import TooManyValues
+from supervisor.values.table import TooManyValues, UnknownValue, ValueNotTaken
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,8 @@ from typing import Annotated, Any, Final, get_args
 import msgspec
 
 from actors.catalogue.criteria import Text
-from actors.catalogue.documents import Source
+from actors.catalogue.documents import Source, digest_of, parameter_names
 from actors.catalogue.offer import Tool
-from actors.catalogue.phrases import digest_of, parameter_names
 from actors.catalogue.snapshot import Entry
 from supervisor import operations
 from supervisor.front.pages.performing import performs

@@ -21,10 +21,10 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.criteria import Criteria, Selection, Text, Texts, Treatment, select
+from actors.catalogue.diff import MAX_PARTS, Part, excerpts, parts
 from actors.catalogue.metadata import Metadata, reading
-from actors.catalogue.names.naming import tool_path
+from actors.catalogue.names import tool_path
 from actors.catalogue.offer import Tool
-from actors.catalogue.redefinition import MAX_PARTS, Part, excerpts, parts
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, UnknownTool
 from actors.launch import is_own, server_of

@@ -15,10 +15,10 @@ import msgspec
 
 from actors.catalogue import metadata
 from actors.catalogue.criteria import Texts
-from actors.catalogue.lists.marks import digest
-from actors.catalogue.names.naming import tool_path
+from actors.catalogue.diff import MAX_PARTS
+from actors.catalogue.marks import digest
+from actors.catalogue.names import tool_path
 from actors.catalogue.offer import Tool
-from actors.catalogue.redefinition import MAX_PARTS
 from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Reason
 from supervisor import operations

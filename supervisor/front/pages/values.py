@@ -20,8 +20,8 @@ from supervisor.front.pages.performing import describe, performs
 from supervisor.front.pages.requests import REQUESTER, read_json
 from supervisor.front.pages.view import View
 from supervisor.identity.people import Given, Person, Tier, Value
-from supervisor.values.checks import ValuePlace, check_owner, check_server
 from supervisor.values.rows import ShownValues, ValueRow, awaits_team, rows_of_server, team_of, tiered_servers
+from supervisor.values.table import ValuePlace, check_owner, check_server
 
 
 class ValuesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

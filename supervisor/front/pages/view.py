@@ -13,8 +13,8 @@ import msgspec
 import trio
 
 from actors.catalogue.criteria import Usage
+from actors.catalogue.lookalikes import Doubles
 from actors.catalogue.metadata import Metadata, describe_all
-from actors.catalogue.names.lookalikes import Doubles
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Degraded, Feed, Latest, is_want
@@ -37,7 +37,7 @@ from supervisor.identity.requester import Bearer, SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.meters import Meters
 from supervisor.oauth.port import Accounts
-from supervisor.phrases.port import DescribingStatus
+from supervisor.phrases.asking import DescribingStatus
 from supervisor.plugins.running import PluginStatus
 from supervisor.servers.control import Control
 from supervisor.servers.deployment import Deployment

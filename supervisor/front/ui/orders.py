@@ -27,7 +27,7 @@ from supervisor.front.pages.trust import Approval, approve_tools
 from supervisor.front.ui.frame import ORDERS, Frame, Page, lead_to
 from supervisor.identity.people import Given, Tier
 from supervisor.identity.requester import LIFE_S, ORIGIN, Requester
-from supervisor.values.checks import ValuePlace
+from supervisor.values.table import ValuePlace
 
 _SIGN_IN: Final = "/ui/sign-in"
 _SITE: Final = "sec-fetch-site"

@@ -37,7 +37,7 @@ from supervisor.operations import Operation
 from supervisor.servers.deployment import Deployment
 from supervisor.usage.periods import WINDOWS
 from supervisor.usage.records import OUTCOMES
-from supervisor.values.holders import MAX_USERS, ValueHolders, known_users, value_holders
+from supervisor.values.rows import MAX_USERS, ValueHolders, known_users, value_holders
 
 _OFFERED: Final = {
     DISABLED: ("enable",),

@@ -20,7 +20,7 @@ from supervisor.front.pages.tokens import NewToken, make_token, token_row
 from supervisor.front.ui.frame import Frame, Page
 from supervisor.host.workbench import beside
 from supervisor.operations import ROLES
-from supervisor.values.holders import MAX_USERS, known_users, value_holders
+from supervisor.values.rows import MAX_USERS, known_users, value_holders
 
 MAX_DAYS: Final = 3660
 """Ten years, as the API has it."""

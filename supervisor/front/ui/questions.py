@@ -14,7 +14,7 @@ import msgspec
 from quart import Response, request
 
 from actors.catalogue.metadata import judge
-from actors.catalogue.names.naming import tool_path
+from actors.catalogue.names import tool_path
 from actors.errors import InvalidArguments
 from supervisor.front.pages import question_form
 from supervisor.front.pages.questions import GONE

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from actors.catalogue.names.naming import tool_path
-from actors.catalogue.names.resolution import Resolved
+from actors.catalogue.names import Resolved, tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.command_line import command

@@ -18,7 +18,7 @@ from typing import Final, Literal, cast
 import msgspec
 import trio
 
-from actors.catalogue.lists.marks import digest
+from actors.catalogue.marks import digest
 from actors.errors import AnswerFirst, CannotAsk, SupervisorError
 from actors.messages import CallServer, Question
 from actors.principal import ClientKey, Principal

@@ -14,7 +14,7 @@ from time import perf_counter
 import msgspec
 import trio
 
-from actors.catalogue.lists.marks import digest
+from actors.catalogue.marks import digest
 from actors.catalogue.offer import NO_RAW, Tool
 from actors.errors import ActorStopped, CallTimedOut, ServerDisabled, ServerError, Starved, SupervisorError
 from actors.kit import is_want

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import trio
 
-from actors.catalogue.exposure import only
-from actors.catalogue.names.resolution import MAX_PATH_CHARS, Unknown, clip
+from actors.catalogue.names import MAX_PATH_CHARS, Unknown, clip
 from actors.catalogue.snapshot import Catalogue
+from actors.catalogue.views import only
 from actors.errors import InvalidArguments, MalformedRequest, SupervisorError
 from actors.kit import Latest
 from actors.messages import ServerStatus

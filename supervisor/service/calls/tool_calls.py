@@ -10,7 +10,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.names.naming import tool_path
+from actors.catalogue.names import tool_path
 from actors.catalogue.offer import NO_RAW, Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments

@@ -15,9 +15,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from actors.catalogue.names.naming import URI_SCHEME, resource_uri, split_resource
-from actors.catalogue.names.resolution import Ambiguous, Meaning, Resolved
-from actors.catalogue.names.uris import resolve_bare
+from actors.catalogue.names import URI_SCHEME, Ambiguous, Meaning, Resolved, resolve_bare, resource_uri, split_resource
 from actors.catalogue.offer import LISTS, Item, Prompt, Skill, Tool, kind_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ToolHeld, UnknownPrompt, UnknownTool

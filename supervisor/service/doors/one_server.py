@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from actors.catalogue.names.naming import tool_path
+from actors.catalogue.names import tool_path
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.codes import FORBIDDEN

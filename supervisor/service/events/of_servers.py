@@ -18,7 +18,7 @@ import msgspec
 import trio
 from msgspec import Meta, Struct
 
-from actors.catalogue.names.naming import split_resource
+from actors.catalogue.names import split_resource
 from actors.catalogue.offer import EventType as Offered
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.codes import INTERNAL_ERROR, INVALID_PARAMS

@@ -1,6 +1,6 @@
 """Finding what a client names: a tool, a prompt, a resource. Nothing runs on a server that was not named.
 
-What a name means is in `actors.catalogue.names.resolution`; here a server of which nothing is known yet is waited for,
+What a name means is in `actors.catalogue.names`; here a server of which nothing is known yet is waited for,
 and what cannot be found is answered with the reason, about the server that was named.
 """
 
@@ -14,9 +14,18 @@ from typing import Literal, Protocol, TypeVar
 import msgspec
 import trio
 
-from actors.catalogue.names.naming import resource_path, tool_path
-from actors.catalogue.names.resolution import Absent, Ambiguous, Meaning, Resolution, Resolved, Undiscovered
-from actors.catalogue.names.uris import resolve_bare, resolve_named
+from actors.catalogue.names import (
+    Absent,
+    Ambiguous,
+    Meaning,
+    Resolution,
+    Resolved,
+    Undiscovered,
+    resolve_bare,
+    resolve_named,
+    resource_path,
+    tool_path,
+)
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.trust import held_error

@@ -9,8 +9,8 @@ from typing import Any
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.profiles import ProfileView, ViewProfile, view
 from actors.catalogue.snapshot import Catalogue
+from actors.catalogue.views import ProfileView, ViewProfile, view
 from actors.kit import Latest
 from actors.life.states import State
 from actors.messages import ServerStatus

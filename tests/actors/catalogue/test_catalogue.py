@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.catalogue import lists as validation
 from actors.catalogue.diff import MAX_COMPARED_BYTES, MAX_REMEMBERED, Change, compare, merge_renames
 from actors.catalogue.documents import MAX_PARAMETERS, Said, documents, parameters_of
-from actors.catalogue.lists import validation
-from actors.catalogue.names.naming import resource_path, resource_uri, split_resource
-from actors.catalogue.names.resolution import Resolved, Unknown
+from actors.catalogue.names import Resolved, Unknown, resource_path, resource_uri, split_resource
 from actors.catalogue.offer import MAX_DESCRIPTION, Offer, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import ToolRules

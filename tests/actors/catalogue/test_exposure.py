@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from actors.catalogue.documents import documents
-from actors.catalogue.exposure import Exposure, only
 from actors.catalogue.metadata import SAFETY, Safety, describe_all, judge
-from actors.catalogue.names.resolution import Absent, Resolved
+from actors.catalogue.names import Absent, Resolved
 from actors.catalogue.snapshot import Catalogue
+from actors.catalogue.views import Exposure, only
 from actors.search.index import Index
 from actors.search.search import find
 from actors.search.segment import analyse

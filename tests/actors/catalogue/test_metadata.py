@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.lists.validation import Unusable, tool
+from actors.catalogue.lists import Unusable, tool
 from actors.catalogue.metadata import MAX_TAGS, Metadata, describe, describe_all, is_superseded
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Entry

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from actors.catalogue.documents import documents
-from actors.catalogue.lists.validation import prompt, resource, tool
-from actors.catalogue.names.resolution import Absent, Resolved, ServerNames, Undiscovered, Unknown
+from actors.catalogue.lists import prompt, resource, tool
+from actors.catalogue.names import Absent, Resolved, ServerNames, Undiscovered, Unknown
 from actors.catalogue.offer import Offer
-from actors.catalogue.profiles import NO_PROFILE, ProfileView, ViewProfile, view
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import ToolRules
+from actors.catalogue.views import NO_PROFILE, ProfileView, ViewProfile, view
 from actors.search.document import KINDS
 from actors.search.index import Index
 from actors.search.search import find

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.documents import documents
-from actors.catalogue.lists.validation import tool
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.lists import tool
+from actors.catalogue.names import ServerNames
 from actors.catalogue.offer import Offer
-from actors.catalogue.realms import Hidden, RealmView, concerns, drop, join, launch_changes, narrow
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
+from actors.catalogue.views import Hidden, RealmView, concerns, drop, join, launch_changes, narrow
 from actors.search.document import KINDS
 from actors.search.index import Index
 from actors.search.search import find

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.redefinition import MAX_PARTS, Part, differs, excerpts, parts
+from actors.catalogue.diff import MAX_PARTS, Part, differs, excerpts, parts
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5)
 VALUES = st.recursive(

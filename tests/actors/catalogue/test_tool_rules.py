@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.lists.validation import tool
+from actors.catalogue.lists import tool
 from actors.catalogue.metadata import describe
-from actors.catalogue.names.resolution import Absent, Resolved
+from actors.catalogue.names import Absent, Resolved
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import MAX_PROBLEMS, NO_RULES, EntryRules, ToolRules, name_fault

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from actors.catalogue import trust
-from actors.catalogue.lists.marks import MARKS, digest, digest_of
-from actors.catalogue.lists.validation import read_again
-from actors.catalogue.lists.validation import tool as read_tool
+from actors.catalogue.lists import read_again
+from actors.catalogue.lists import tool as read_tool
+from actors.catalogue.marks import MARKS, digest, digest_of
 from actors.catalogue.metadata import describe
 from actors.catalogue.offer import Offer, Tool, decode_offer, encode_offer
 from actors.catalogue.snapshot import Entry
@@ -159,12 +159,12 @@ def test_a_tool_has_so_many_approved_definitions_and_the_newest_stay() -> None:
 
 
 def test_a_server_has_so_many_pins_and_those_that_are_not_offered_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust, "MAX_TOOLS", 3)
+    monkeypatch.setattr(trust, "_MAX_TOOLS", 3)
     pins = Pins().plus(dict.fromkeys("abcde", b"1"), "bcde")
     assert sorted(pins.tools) == ["b", "c", "d"]
     assert sorted(pins.plus({"f": b"1"}, "bf").tools) == ["b", "d", "f"]
-    monkeypatch.setattr(trust, "MAX_TOOLS", 1000)
-    monkeypatch.setattr(trust, "MAX_BYTES", 100)
+    monkeypatch.setattr(trust, "_MAX_TOOLS", 1000)
+    monkeypatch.setattr(trust, "_MAX_BYTES", 100)
     assert sorted(Pins().plus(dict.fromkeys("abc", b"x" * 39), "abc").tools) == ["a", "b"]
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.lists.marks import digest
-from actors.catalogue.lists.validation import tool as read_tool
-from actors.catalogue.names.lookalikes import Double
+from actors.catalogue.lists import tool as read_tool
+from actors.catalogue.lookalikes import Double
+from actors.catalogue.marks import digest
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.trust import Pins, Standing, Trust
 from actors.registry.pinning import Pinning

@@ -16,7 +16,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.documents import Said
-from actors.catalogue.names.resolution import Resolved, ServerNames
+from actors.catalogue.names import Resolved, ServerNames
 from actors.catalogue.offer import Offer, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry, segment_of
 from actors.catalogue.tool_rules import NO_RULES, ToolRules

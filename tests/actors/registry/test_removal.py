@@ -7,7 +7,7 @@ from collections.abc import Sized
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.names import ServerNames
 from actors.life.states import State
 from actors.messages import ServerRemoved
 from actors.registry_inbox import AwaitShown, NamesChanged

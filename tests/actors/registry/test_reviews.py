@@ -13,8 +13,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue import trust
-from actors.catalogue.lists.tool_changes import ToolChanges
 from actors.catalogue.offer import LONG_LIST, Offer
+from actors.catalogue.tool_rules import ToolChanges
 from actors.catalogue.trust import Judged
 from actors.launch import launch_name
 from actors.life.states import State

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.lists.validation import tool
+from actors.catalogue.lists import tool
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Entry
 from actors.registry.sharing import MAX_VARIANTS, Variants

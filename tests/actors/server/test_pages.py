@@ -9,9 +9,8 @@ import threading
 import pytest
 import trio
 
-from actors.catalogue import diff
-from actors.catalogue.lists import pages
-from actors.catalogue.lists.pages import ListPage
+from actors.catalogue import diff, lists
+from actors.catalogue.lists import ListPage
 from actors.catalogue.offer import LONG_LIST
 from actors.errors import ServerExited
 from actors.life.states import State
@@ -41,7 +40,7 @@ class Reading:
         self.threads.append(threading.current_thread())
         self.begun.set()
         assert self.go_on.wait(20)
-        return pages.read_page(*arguments)  # type: ignore[arg-type]  # passed on as they came
+        return lists.read_page(*arguments)  # type: ignore[arg-type]  # passed on as they came
 
 
 @pytest.mark.parametrize("tools", [large(100), [tool(f"t{number}") for number in range(120)]], ids=["bytes", "entries"])

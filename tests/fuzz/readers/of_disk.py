@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from actors.catalogue.lists.validation import read_again
+from actors.catalogue.lists import read_again
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.catalogue.trust import Pins
 from actors.protocol.wire import json

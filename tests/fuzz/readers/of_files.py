@@ -9,9 +9,8 @@ import msgspec
 
 from actors.errors import ConfigError
 from supervisor.bridge.address import read_address
-from supervisor.clients.documents import Edit, describe_edits, edit, read_servers
+from supervisor.clients.documents import Edit, describe_edits, edit, mask_entry, read_servers, secrets_of
 from supervisor.clients.entries import Taken, take
-from supervisor.clients.secret_values import mask_entry, secrets_of
 from supervisor.config import address
 from supervisor.config.client_table import CLIENTS
 from supervisor.config.clients import Format

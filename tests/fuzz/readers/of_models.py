@@ -6,10 +6,9 @@ from contextlib import suppress
 
 import msgspec
 
-from actors.catalogue.lists.validation import tool
-from actors.catalogue.names import uris
-from actors.catalogue.names.nearest import nearest
-from actors.catalogue.names.resolution import ServerNames, Spellings, resolve, unwrap
+from actors.catalogue import names
+from actors.catalogue.lists import tool
+from actors.catalogue.names import ServerNames, Spellings, nearest, resolve, unwrap
 from actors.catalogue.offer import Offer, Resource
 from actors.errors import InvalidArguments
 from actors.protocol.wire import json
@@ -100,18 +99,18 @@ def path(text: str) -> None:
         resolve(text, _SERVERS, _NAMES.get, server=server)
     unwrap(text)
     assert len(nearest(text, [("git-hub", "create_issue"), ("s", "list")])) <= 10
-    uris.resolve_named(text, _SERVERS, _OFFERS)
-    uris.resolve_bare(text, _OFFERS)
+    names.resolve_named(text, _SERVERS, _OFFERS)
+    names.resolve_bare(text, _OFFERS)
     for offer in _OFFERS.values():
         for template in offer.templates:
-            uris.fits(template.uri, text)
+            names.fits(template.uri, text)
 
 
 def paths_of_tools(data: bytes) -> None:
     """Look up a path, and a template of a server with an address."""
     text, template, uri = map(text_of, parts_of(data, 3))
     path(text)
-    fits = uris.fits(template, uri)
+    fits = names.fits(template, uri)
     assert not (fits and "{" not in template) or template == uri
 
 

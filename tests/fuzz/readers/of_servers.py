@@ -9,9 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from actors.catalogue.documents import document_of
-from actors.catalogue.lists.draft import Draft
-from actors.catalogue.lists.pages import ListRoom, read_page
-from actors.catalogue.lists.validation import Unusable, tool
+from actors.catalogue.lists import Draft, ListRoom, Unusable, read_page, tool
 from actors.catalogue.metadata import describe
 from actors.catalogue.offer import EventType, Tool, decode_offer, encode_offer
 from actors.errors import ProtocolViolation, SupervisorError, TruncatedMessage

@@ -18,8 +18,7 @@ from actors.protocol.wire.jsonrpc import encode
 from supervisor.bridge.bridge import GRACE_S, MAX_PAUSE_S, Bridge
 from supervisor.bridge.connection import NotReached
 from supervisor.bridge.pipes import Unread
-from supervisor.bridge.queue import MAX_WAITING, WAIT_S
-from supervisor.bridge.relay import Relay
+from supervisor.bridge.relay import MAX_WAITING, WAIT_S, Relay
 from supervisor.bridge.start import NotStarted
 from tests.supervisor.bridge.test_relay import GREETED, INITIALIZE, kinds, note, request, result
 

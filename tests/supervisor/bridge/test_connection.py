@@ -173,7 +173,7 @@ async def test_what_is_no_message_ends_it(said: bytes | Event) -> None:
 
 
 async def test_a_message_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_MESSAGE_BYTES", 10)
+    monkeypatch.setattr(module, "_MAX_MESSAGE_BYTES", 10)
 
     async def talk(peer: Peer) -> None:
         await peer.accept()
@@ -276,7 +276,7 @@ async def test_it_closes_at_once() -> None:
 
 
 async def test_no_answer_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECT_S", 0.05)
+    monkeypatch.setattr(module, "_CONNECT_S", 0.05)
 
     async def talk(peer: Peer) -> None:
         await trio.sleep_forever()

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from actors.errors import ShuttingDown
-from supervisor.bridge.queue import MAX_WAITING
-from supervisor.bridge.relay import OtherDaemon, Relay
+from supervisor.bridge.relay import MAX_WAITING, OtherDaemon, Relay
 from supervisor.metatools.definitions import READS
 
 Json = dict[str, Any]

@@ -76,7 +76,7 @@ def test_what_it_writes_is_for_its_user_only(starter: Starter, environ: dict[str
 
 
 def test_a_long_log_is_put_aside(starter: Starter, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_LOG_BYTES", 10)
+    monkeypatch.setattr(module, "_MAX_LOG_BYTES", 10)
     starter.step(0.0)
     log = data_of(environ) / f"daemon-{PORT}.log"
     log.write_text("x" * 11)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from actors.errors import ConfigError
 from supervisor.clients.connecting import edits_to_connect, edits_to_undo, own_names, replaced, restore
 from supervisor.clients.documents import Edit, edit, read_servers
-from supervisor.clients.doors import Door
-from supervisor.clients.own import own_entry
+from supervisor.clients.doors import Door, own_entry
 from tests.supervisor.clients.files import CODEX, SAMPLES, Sample
 from tests.supervisor.config.test_client_table import BY_NAME
 from tests.supervisor.config.test_editing import layouts, objects

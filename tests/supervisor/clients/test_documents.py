@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actors.errors import ConfigError
 from supervisor.clients.documents import Edit, describe_edits, edit, read_servers
-from supervisor.clients.own import own_entry
+from supervisor.clients.doors import own_entry
 from supervisor.config.clients import Format
 from supervisor.config.jsonc import read_document
 from tests.supervisor.clients.files import CLAUDE_CODE, CLINE, CODEX, GEMINI, SAMPLES, VSCODE, Sample

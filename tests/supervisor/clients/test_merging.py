@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from supervisor.clients.merging import ServerSource, plan_moves
-from supervisor.clients.own import is_own, own_entry
+from supervisor.clients.doors import is_own, own_entry
+from supervisor.clients.entries import ServerSource, plan_moves
 from supervisor.config.client_table import CLIENTS
 from tests.supervisor.config.test_client_table import BY_NAME
 

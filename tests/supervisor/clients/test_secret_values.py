@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.clients.secret_values import mask_entry, secrets_of
+from supervisor.clients.documents import mask_entry, secrets_of
 from tests.supervisor.config.test_jsonc import json_values
 
 KEY = "sk-canary0123456789abcdef"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.catalogue.profiles import ViewProfile
+from actors.catalogue.views import ViewProfile
 from actors.errors import ConfigError
 from supervisor.config import Configuration, parse
 from supervisor.config.values import SeveralErrors

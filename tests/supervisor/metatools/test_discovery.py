@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.documents import documents
-from actors.catalogue.lists.validation import tool
+from actors.catalogue.lists import tool
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire.jsonrpc import encode

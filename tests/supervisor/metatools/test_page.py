@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.documents import documents
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.names import ServerNames
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.lists.validation import tool
+from actors.catalogue.lists import tool
 from supervisor.metatools.execution import Execute, execute
 from supervisor.service.calls.tool_calls import with_own_pick
 

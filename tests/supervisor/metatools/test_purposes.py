@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.names import ServerNames
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State

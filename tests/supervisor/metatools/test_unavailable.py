@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.names import ServerNames
 from actors.catalogue.snapshot import Catalogue
 from actors.life.states import State
 from actors.messages import ServerStatus

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.lists.suspicions import alarms_of
 from actors.catalogue.offer import Tool
+from actors.catalogue.suspicions import alarms_of
 from actors.protocol.wire.json import quoted
 from actors.search.document import MAX_SENTENCES
 from actors.search.text import words

@@ -18,8 +18,7 @@ from actors.transport.stdio.containment import default_containment
 from supervisor.config.sections import DescribeSettings
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, NoAnswer
 from supervisor.phrases.endpoint import Endpoint
-from supervisor.phrases.models import model_of
-from supervisor.phrases.program import Program
+from supervisor.phrases.models import Program, model_of
 from tests.fakes.chat_model import ChatModel, Reply, chatting
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport

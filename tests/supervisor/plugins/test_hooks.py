@@ -8,9 +8,9 @@ import msgspec
 import pytest
 import trio
 
-from actors.catalogue.lists.tool_changes import NO_CHANGES
-from actors.catalogue.lists.validation import tool as read
+from actors.catalogue.lists import tool as read
 from actors.catalogue.offer import Offer
+from actors.catalogue.tool_rules import NO_CHANGES
 from actors.errors import CallRefused, ConfigError
 from actors.kit import Conditions, Feed
 from actors.protocol.asking.forms import MAX_FIELDS

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.lists.marks import digest_of
+from actors.catalogue.marks import digest_of
 from actors.catalogue.trust import Pins
 from actors.errors import ServerExited, ToolHeld, TooManyCalls
 from actors.instance_status import InstanceChanged

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from actors.catalogue.profiles import ViewProfile
+from actors.catalogue.views import ViewProfile
 from actors.errors import UnknownDoor
 from actors.life.states import State
 from actors.messages import SleepServer

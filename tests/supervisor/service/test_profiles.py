@@ -13,9 +13,9 @@ import trio
 import trio.testing
 from msgspec.structs import replace
 
-from actors.catalogue.profiles import ProfileView, ViewProfile, view
 from actors.catalogue.snapshot import Catalogue
 from actors.catalogue.tool_rules import ToolRules
+from actors.catalogue.views import ProfileView, ViewProfile, view
 from actors.errors import UnknownDoor
 from actors.life.states import State
 from actors.messages import RefreshServer

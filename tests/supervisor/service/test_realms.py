@@ -12,8 +12,8 @@ import trio
 import trio.testing
 from msgspec.structs import replace
 
-from actors.catalogue.realms import RealmView, narrow
 from actors.catalogue.snapshot import Catalogue
+from actors.catalogue.views import RealmView, narrow
 from actors.kit import Latest
 from supervisor.config import ServerConfig, Settings
 from supervisor.config.given import RestingServer

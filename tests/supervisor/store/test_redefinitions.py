@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from actors.catalogue.lists.validation import tool
+from actors.catalogue.lists import tool
 from actors.catalogue.offer import Offer
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import astuple, replace
 
-from actors.catalogue.lists.marks import digest
-from actors.catalogue.lists.validation import read_again
+from actors.catalogue.lists import read_again
+from actors.catalogue.marks import digest
 from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
 from supervisor.identity.audit import AuditQuery

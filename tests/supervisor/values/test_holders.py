@@ -10,8 +10,7 @@ from msgspec import to_builtins
 
 from supervisor.identity.people import Given, GivenValues
 from supervisor.servers.deployment import Deployment
-from supervisor.values.holders import ValueHolder, ValueHolders, known_users, value_holders
-from supervisor.values.rows import team_of, tiered_servers
+from supervisor.values.rows import ValueHolder, ValueHolders, known_users, team_of, tiered_servers, value_holders
 from tests.supervisor.values.test_rows import deployed, person, stored
 
 PLACES = [

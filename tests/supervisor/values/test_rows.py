@@ -14,8 +14,16 @@ from supervisor.config import Configuration, parse
 from supervisor.config.provenance import explain_server
 from supervisor.identity.people import Given, GivenValues, Person
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.values.explained import ExplainedServer, explain_values, stored_of
-from supervisor.values.rows import ValueRow, awaits_team, rows_of_server, team_of, tiered_servers
+from supervisor.values.rows import (
+    ExplainedServer,
+    ValueRow,
+    awaits_team,
+    explain_values,
+    rows_of_server,
+    stored_of,
+    team_of,
+    tiered_servers,
+)
 from tests.fakes.deployments import KEY
 
 SERVERS: dict[str, Any] = {

@@ -97,7 +97,7 @@ async def test_a_node_takes_no_more_than_it_keeps(
     async with a.run():
         await a.give("ben", *BENS)
         await a.give("cem", *OTHERS)
-        monkeypatch.setattr(module, "MAX_VALUES", 1)
+        monkeypatch.setattr(module, "_MAX_VALUES", 1)
         async with b.run():
             assert sorted([b.env("ben")["TOKEN"], b.env("cem")["TOKEN"]]) == ["", "hunter22"]
     assert "a value of github from another node is not taken" in caplog.text

@@ -18,8 +18,7 @@ from supervisor.identity.tokens import NotKept
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.store.records import VALUES, SavedValue
 from supervisor.values import table as module
-from supervisor.values.checks import UnknownValue, ValueNotTaken, ValuePlace
-from supervisor.values.table import TooManyValues, ValueTable
+from supervisor.values.table import TooManyValues, UnknownValue, ValueNotTaken, ValuePlace, ValueTable
 from tests.fakes.deployments import KEY
 from tests.fakes.rows import MemoryRows
 
@@ -224,7 +223,7 @@ async def test_what_no_server_takes_any_more_can_be_taken_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "most"), [("MAX_OF_OWNER", 1), ("MAX_VALUES", 1), ("MAX_OWNER_BYTES", 150), ("MAX_BYTES", 150)]
+    ("bound", "most"), [("_MAX_OF_OWNER", 1), ("_MAX_VALUES", 1), ("_MAX_OWNER_BYTES", 150), ("_MAX_BYTES", 150)]
 )
 async def test_so_much_is_kept(monkeypatch: pytest.MonkeyPatch, bound: str, most: int) -> None:
     monkeypatch.setattr(module, bound, most)

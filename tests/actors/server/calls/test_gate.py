@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.lists.marks import digest_of
+from actors.catalogue.marks import digest_of
 from actors.catalogue.trust import Pins, Trust
 from actors.errors import ServerStarting, ToolHeld
 from actors.kit import Reply

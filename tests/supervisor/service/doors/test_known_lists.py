@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.catalogue.lists.validation import tool
+from actors.catalogue.lists import tool
 from actors.catalogue.offer import Offer
 from supervisor.service.doors.one_server import MAX_BYTES, PAGE_SIZE, weight
 

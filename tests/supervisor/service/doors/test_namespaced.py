@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from actors.catalogue.names.naming import split_resource
+from actors.catalogue.names import split_resource
 from supervisor.service.doors.everything import Namespace, Uris, name_for, with_mark
 
 ALLOWED = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -14,7 +14,7 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.names import ServerNames
 from actors.catalogue.snapshot import Entry
 from actors.errors import ServerGaveUp, ServerStarting, UnknownDoor
 from actors.life.policy import RestartPolicy

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.lists.validation import event_type
+from actors.catalogue.lists import event_type
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.life.states import State
 from actors.messages import SleepServer

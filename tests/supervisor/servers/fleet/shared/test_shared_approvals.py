@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from actors.catalogue.lists.marks import digest
+from actors.catalogue.marks import digest
 from actors.catalogue.offer import Offer
 from actors.registry.actor import Registry
 from supervisor.servers.fleet.shared import SharedApprovals

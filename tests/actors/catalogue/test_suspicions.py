@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.lists.findings import RULES
-from actors.catalogue.lists.suspicion_rules import NAME_RULES, OVERLAP_CHARS, PARAMETER_RULES, TEXT_RULES
-from actors.catalogue.lists.suspicions import MAX_CHARS, PIECE_CHARS, alarms_of, findings_of
+from actors.catalogue.findings import RULES
+from actors.catalogue.suspicions import (
+    MAX_CHARS,
+    NAME_RULES,
+    OVERLAP_CHARS,
+    PARAMETER_RULES,
+    PIECE_CHARS,
+    TEXT_RULES,
+    alarms_of,
+    findings_of,
+)
 from tests.fakes.tool_catalogue import CATALOGUE
 
 ORDERS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from actors.catalogue.lists.inference import (
+from actors.catalogue.inference import (
     AUTH_DESCRIPTION,
     AUTH_NAME,
     CATEGORIES,

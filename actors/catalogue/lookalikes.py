@@ -12,12 +12,12 @@ from typing import Final
 
 import msgspec
 
-from actors.catalogue.lists.findings import look
-from actors.catalogue.names.naming import tool_path
+from actors.catalogue.findings import look
+from actors.catalogue.names import tool_path
 from actors.catalogue.offer import Tool
 from actors.search.text import squash
 
-LEAST_CHARS: Final = 6
+_LEAST_CHARS: Final = 6
 """Shorter names are like many others."""
 MAX_DOUBLES: Final = 20
 """Of one tool, that are told."""
@@ -65,7 +65,7 @@ class Lookalikes:
         doubles: dict[str, tuple[Double, ...]] = {}
         for name, seen in looks.items():
             others = self._servers.get(seen, ())
-            if len(others) > (server in others) and len(seen) >= LEAST_CHARS:
+            if len(others) > (server in others) and len(seen) >= _LEAST_CHARS:
                 named = ((other, self._names[other][seen]) for other in others if other != server)
                 if there := _doubles(name, named):
                     doubles[name] = there

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.lists.findings import (
+from actors.catalogue.findings import (
     MAX_SCHEMA_DEPTH,
     RULES,
     description_findings,

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from actors.catalogue.documents import parameters_of
-from actors.catalogue.lists.draft import Draft
-from actors.catalogue.lists.pages import ListPage, ListRoom, read_page
-from actors.catalogue.lists.validation import MAX_PROBLEMS
+from actors.catalogue.lists import MAX_PROBLEMS, Draft, ListPage, ListRoom, read_page
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.protocol.listing import Listed, ListLimits, PageArrived
 from tests.fakes.pages import AGREEMENT, ID, LIMITS, ROOM, line, offer_of, page

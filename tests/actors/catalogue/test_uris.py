@@ -8,9 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.names.naming import resource_path, resource_uri
-from actors.catalogue.names.resolution import Ambiguous, Resolution, Resolved, ServerNames, Undiscovered, Unknown
-from actors.catalogue.names.uris import MAX_EXPRESSIONS, fits, resolve_bare, resolve_named
+from actors.catalogue.names import (
+    MAX_EXPRESSIONS,
+    Ambiguous,
+    Resolution,
+    Resolved,
+    ServerNames,
+    Undiscovered,
+    Unknown,
+    fits,
+    resolve_bare,
+    resolve_named,
+    resource_path,
+    resource_uri,
+)
 from actors.catalogue.offer import Offer, Resource
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.catalogue.names.nearest import MOST_NEAREST, nearest
+from actors.catalogue.names import MOST_NEAREST, nearest
 
 EXCEL = "create_sheet rename_sheet delete_sheet read_range write_range"
 MEMORY = (

@@ -21,38 +21,38 @@ from actors.search.text import squash
 
 Severity = Literal["note", "warning"]
 
-MAX_NAME_CHARS = 64
-MIN_DESCRIPTION_CHARS = 10
-MAX_DESCRIPTION_CHARS = 500
-MIN_DESCRIPTION_WORDS = 3
-MIN_WORD_CHARS = 3
-MAX_PATTERN_CHARS = 500
+_MAX_NAME_CHARS = 64
+_MIN_DESCRIPTION_CHARS = 10
+_MAX_DESCRIPTION_CHARS = 500
+_MIN_DESCRIPTION_WORDS = 3
+_MIN_WORD_CHARS = 3
+_MAX_PATTERN_CHARS = 500
 MAX_SCHEMA_DEPTH = 24
 """JSON levels of an input schema, its own braces included."""
-MAX_TWINS_NAMED = 3
+_MAX_TWINS_NAMED = 3
 MAX_SCHEMA_BYTES = 65_536
-RESERVED = ("execute", "validate", "setup", "init", "config")
+_RESERVED = ("execute", "validate", "setup", "init", "config")
 
 RULES: dict[str, tuple[Severity, str]] = {
     "name-characters": ("warning", "the name has other characters than letters, digits, `_`, `-` and `.`"),
     "name-start": ("note", "the name does not start with a letter, or has a `.`: some clients refuse that"),
-    "name-length": ("warning", f"the name is over {MAX_NAME_CHARS} characters: some clients refuse that"),
-    "name-reserved": ("note", "the name says nothing: " + ", ".join(RESERVED)),
+    "name-length": ("warning", f"the name is over {_MAX_NAME_CHARS} characters: some clients refuse that"),
+    "name-reserved": ("note", "the name says nothing: " + ", ".join(_RESERVED)),
     "name-confusable": ("warning", "the name mixes alphabets, or has letters that look like others"),
     "name-duplicate": ("warning", "another tool of the server differs only in case, separators or look-alike letters"),
     "description-empty": ("warning", "there is no description"),
-    "description-short": ("warning", f"the description is under {MIN_DESCRIPTION_CHARS} characters"),
+    "description-short": ("warning", f"the description is under {_MIN_DESCRIPTION_CHARS} characters"),
     "description-words": (
         "warning",
-        f"the description has fewer than {MIN_DESCRIPTION_WORDS} words of {MIN_WORD_CHARS} letters or more",
+        f"the description has fewer than {_MIN_DESCRIPTION_WORDS} words of {_MIN_WORD_CHARS} letters or more",
     ),
-    "description-long": ("note", f"the description is over {MAX_DESCRIPTION_CHARS} characters: each costs tokens"),
+    "description-long": ("note", f"the description is over {_MAX_DESCRIPTION_CHARS} characters: each costs tokens"),
     "definition-form": ("warning", "members that the protocol does not have so: they are put right, or left out"),
     "schema-missing": ("warning", "there is no input schema"),
     "schema-type": ("warning", 'the input schema does not say `"type": "object"`'),
     "schema-required": ("warning", "`required` names what is no property"),
     "schema-reference": ("warning", "a `$ref` leaves the schema: it is never fetched"),
-    "schema-pattern": ("warning", f"a `pattern` is over {MAX_PATTERN_CHARS} characters"),
+    "schema-pattern": ("warning", f"a `pattern` is over {_MAX_PATTERN_CHARS} characters"),
     "schema-size": (
         "warning",
         f"the input schema is over {MAX_SCHEMA_BYTES} bytes: its form is not checked, nor is it shown",
@@ -115,9 +115,9 @@ def name_findings(name: str) -> Iterator[Finding]:
         yield found("name-characters", quote(name))
     elif not _NARROW_NAME.fullmatch(name):
         yield found("name-start")
-    if len(name) > MAX_NAME_CHARS:
+    if len(name) > _MAX_NAME_CHARS:
         yield found("name-length", f"{len(name)}")
-    if name.lower() in RESERVED:
+    if name.lower() in _RESERVED:
         yield found("name-reserved")
     if is_confusable(name):
         yield found("name-confusable", quote(name))
@@ -163,7 +163,7 @@ def duplicates(names: Iterable[str]) -> dict[str, list[str]]:
     for name in names:
         groups.setdefault(skeleton(name) or name, []).append(name)
     return {
-        name: [other for other in group[: MAX_TWINS_NAMED + 1] if other != name][:MAX_TWINS_NAMED]
+        name: [other for other in group[: _MAX_TWINS_NAMED + 1] if other != name][:_MAX_TWINS_NAMED]
         for group in groups.values()
         if len(group) > 1
         for name in group
@@ -176,11 +176,11 @@ def description_findings(description: str) -> Iterator[Finding]:
     if not text:
         yield found("description-empty")
         return
-    if len(text) < MIN_DESCRIPTION_CHARS:
+    if len(text) < _MIN_DESCRIPTION_CHARS:
         yield found("description-short", f"{len(text)}")
-    if text.isascii() and len(_LONG_WORD.findall(text[:MAX_DESCRIPTION_CHARS])) < MIN_DESCRIPTION_WORDS:
+    if text.isascii() and len(_LONG_WORD.findall(text[:_MAX_DESCRIPTION_CHARS])) < _MIN_DESCRIPTION_WORDS:
         yield found("description-words")
-    if len(text) > MAX_DESCRIPTION_CHARS:
+    if len(text) > _MAX_DESCRIPTION_CHARS:
         yield found("description-long", f"{len(text)}")
 
 
@@ -217,7 +217,7 @@ def _walk_findings(schema: dict[str, Any]) -> Iterator[Finding]:
             reference, pattern = value.get("$ref"), value.get("pattern")
             if isinstance(reference, str) and not reference.startswith("#"):
                 seen.setdefault("schema-reference", quote(reference))
-            if isinstance(pattern, str) and len(pattern) > MAX_PATTERN_CHARS:
+            if isinstance(pattern, str) and len(pattern) > _MAX_PATTERN_CHARS:
                 seen.setdefault("schema-pattern", f"{len(pattern)}")
     for code in sorted(seen):
         yield found(code, seen[code])

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from actors.catalogue.names.naming import namespaced_name, tool_path
-from actors.catalogue.names.resolution import (
+from actors.catalogue.names import (
     MAX_PATH_CHARS,
     Absent,
     Ambiguous,
@@ -23,7 +22,9 @@ from actors.catalogue.names.resolution import (
     Undiscovered,
     Unknown,
     clip,
+    namespaced_name,
     resolve,
+    tool_path,
 )
 from actors.catalogue.offer import Offer, Prompt, Tool
 from actors.catalogue.snapshot import Catalogue, Entry

@@ -15,10 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from actors.catalogue.lists.findings import look
-from actors.catalogue.lists.suspicion_rules import AS_TEXT
-from actors.catalogue.lists.suspicions import alarms_of
+from actors.catalogue.findings import look
 from actors.catalogue.offer import Tool
+from actors.catalogue.suspicions import AS_TEXT, alarms_of
 from actors.protocol.listing import METHODS
 from actors.protocol.wire import json
 
@@ -42,12 +41,12 @@ def marks_of(definition: dict[str, Any], written: bytes) -> dict[str, Any]:
     """
     name, alarms = definition.get("name"), alarms_of(definition)
     seen = look(name) if isinstance(name, str) else ""
-    if has_twice(definition, written):
+    if _has_twice(definition, written):
         return {"digest": hashlib.sha256(written).digest(), "alarms": (*alarms, TWICE), "look": seen}
     return {"digest": digest_of(definition), "alarms": alarms, "look": seen}
 
 
-def has_twice(definition: Any, written: bytes) -> bool:
+def _has_twice(definition: Any, written: bytes) -> bool:
     """Say whether an object in a definition has a member twice, of which the decoded one has the last."""
     members = _members(definition)
     # Behind a text in quotes a colon is the end of a name, or escaped: then it is to be looked at.

@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from actors.catalogue.diff import compare
-from actors.catalogue.lists.skills import MAX_BYTES, MAX_FILES, files_of
-from actors.catalogue.lists.validation import Unusable, skill
+from actors.catalogue.lists import MAX_BYTES, MAX_FILES, Unusable, files_of, skill
 from actors.catalogue.offer import MAX_DESCRIPTION, NO_RAW, Offer, Resource, decode_offer, encode_offer
 from tests.fakes.skill_server import FILES, REFUNDS, entry, file
 

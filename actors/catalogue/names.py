@@ -1,10 +1,14 @@
-"""What a name that a client wrote means: which server, and which of its tools or prompts. Pure.
+"""The names under which clients see tools, prompts and resources, and what a name that a client wrote means. Pure.
+
+Outside a tool is `server:tool`; `server-tool` is the namespaced name of the documents. The first `:` splits (server
+names have none), so `a:b` on server `s` is `s:a:b`. Resources are `server|uri`, split at the first `|`, because URIs
+have colons. Where MCP demands a URI (`resources/list`), it is `mcp://server/uri` instead: a URI has no `|`.
 
 The one rule: what names a configured server means that server or nothing, whether it runs, sleeps, failed, is switched
 off or was never seen so far. A wrong guess is a call on the wrong server.
 
-- `server:name` splits at the first `:` (server names have none). Where the first half is literally the name of a
-  configured server it is decided: no other server is thought of, whatever it offers.
+- Where the first half of `server:name` is literally the name of a configured server it is decided: no other server is
+  thought of, whatever it offers.
 - Elsewhere every separator may be the one that ends the server's name (`a-b-c` is `b-c` of `a`, or `c` of `a-b`), and a
   client may have put `mcp__` in front. Each configured server that ends there gives a reading. A server that has listed
   what it offers, and not this, gives none; one that has not listed anything yet may well have it.
@@ -12,16 +16,57 @@ off or was never seen so far. A wrong guess is a call on the wrong server.
 - Case and punctuation are forgiven last: in a server's name where no separator ends the literal name of a server and
   exactly one fits, in a tool's name where exactly one of that server fits.
 - A name without a server never means anything.
+- For a path that means nothing tools are suggested that may be meant: misspelt, or the same deed on the same thing. A
+  suggestion is called: who asked to read is not shown what deletes, and who asked for something that is not here is
+  shown nothing.
+- `server|uri` and `mcp://server/uri` name a server, which alone is asked, listed or not: templates and links lead to
+  resources that no list has. A URI by itself (a `resource_link` in a server's answer is one) belongs to the server that
+  lists it, or else to the one whose template it fits; where that is not exactly one server, nobody is asked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from urllib.parse import quote, unquote
 
 import msgspec
+from rapidfuzz import fuzz, process
+from rapidfuzz.distance import OSA
 
+from actors.catalogue.offer import Offer, Resource, Skill
 from actors.search.text import squash
+from actors.search.words.tables import VERB_CLASS
+
+URI_SCHEME = "mcp://"
+
+
+def tool_path(server: str, tool: str) -> str:
+    return f"{server}:{tool}"
+
+
+def namespaced_name(server: str, name: str) -> str:
+    return f"{server}-{name}"
+
+
+def resource_path(server: str, uri: str) -> str:
+    return f"{server}|{uri}"
+
+
+def resource_uri(server: str, uri: str) -> str:
+    return f"{URI_SCHEME}{quote(server, safe='')}/{uri}"
+
+
+def split_resource(path: str) -> tuple[str, str] | None:
+    """Split a resource's path or URI; None if it is neither."""
+    if path.startswith(URI_SCHEME):
+        quoted, bar, uri = path.removeprefix(URI_SCHEME).partition("/")
+        server = unquote(quoted)
+    else:
+        server, bar, uri = path.partition("|")
+    return (server, uri) if bar and server and uri else None
+
 
 MAX_PATH_CHARS = 1000
 """Longer names are not looked at: no server (64) and no tool (256) has such a name."""
@@ -291,3 +336,129 @@ class _Reader:
         if not literal:
             return Unknown()
         return Absent(*max(literal, key=lambda reading: len(reading[0])), certain=len(set(literal)) == 1)
+
+
+MOST_NEAREST = 3
+
+_CHARS = 100
+_LOOKED_AT = 100
+"""So many of the paths, and of the names, most like what was asked for are looked at word by word."""
+_LETTERS_PER_SLIP = 5
+_MISSPELT, _SAME_OBJECT, _SAME_VERB = 200.0, 60.0, 30.0
+"""What each adds to the likeness of the names, of 100."""
+_SEPARATORS = re.compile(r"[:/.|]|__")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_DEEDS = {**VERB_CLASS, **dict.fromkeys(("remember", "save", "store", "put"), "create"), "forget": "delete"}
+
+
+def nearest(
+    path: str, tools: Sequence[tuple[str, str]], limit: int = MOST_NEAREST, *, named: bool = False
+) -> list[str]:
+    """Return the paths of those (server, tool) that may be meant, best first.
+
+    `named`: the tools are of the server that the path names, so another thing to do the same with may be meant. Else
+    compared by path and by name alone: models leave servers out or invent them. 10 ms for 10,000 tools.
+    """
+    asked = path.strip()[:_CHARS]
+    name = _SEPARATORS.split(asked)[-1]
+    numbers = set[int]()
+    for text, choices in ((asked, [tool_path(*pair) for pair in tools]), (name, [tool for _, tool in tools])):
+        numbers.update(number for *_, number in process.extract(text, choices, scorer=fuzz.ratio, limit=_LOOKED_AT))
+    scores = {number: _likelihood(asked, name, *tools[number], named=named) for number in numbers}
+    best = sorted((number for number in numbers if scores[number]), key=lambda number: (-scores[number], number))
+    return [tool_path(*tools[number]) for number in best[:limit]]
+
+
+def _likelihood(path: str, name: str, server: str, tool: str, *, named: bool) -> float:
+    """Return how likely a tool is meant; 0 if it hardly is."""
+    verb, things = _parts(name)
+    other, others = _parts(tool)
+    deed, done = _DEEDS.get(verb, ""), _DEEDS.get(other, "")
+    if deed and done and deed != done:
+        return 0.0
+    alike = fuzz.ratio(name, tool)
+    if _is_slip(name, tool) or _is_slip(path, tool_path(server, tool)):
+        return _MISSPELT + alike + fuzz.ratio(path, tool_path(server, tool)) / 10
+    shared = bool(things & others)
+    same = deed == done
+    if done == "delete" != deed or not (same or named) or not (shared or (named and same and deed)):
+        return 0.0
+    return alike + _SAME_OBJECT * shared + _SAME_VERB * (verb == other)
+
+
+def _is_slip(one: str, other: str) -> bool:
+    """Say whether one is the other with a few letters wrong, whatever its case and separators."""
+    a, b = squash(one), squash(other)
+    most = max(1, min(len(a), len(b)) // _LETTERS_PER_SLIP)
+    return min(len(a), len(b)) > most and OSA.distance(a, b, score_cutoff=most) <= most
+
+
+def _parts(name: str) -> tuple[str, frozenset[str]]:
+    """Return the first verb of a name, empty if it has none that is known, and its other words."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    verb = next((word for word in words if word in _DEEDS), "")
+    return verb, frozenset(word.removesuffix("s") for word in words if word != verb)
+
+
+_MAX_URI_CHARS = 8192
+"""Longer URIs are not looked for: no list has them."""
+MAX_EXPRESSIONS = 64
+"""A template of more fits nothing: what one comparison costs has a bound."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+_ENDS_SIMPLE = re.compile(r"[/?#]")
+"""What the value of a simple expression never holds: it is percent-encoded there (RFC 6570 section 3.2.2)."""
+_OPERATORS = ("+", "#", ".", "/", ";", "?", "&")
+
+
+def resolve_named(uri: str, servers: ServerNames, offers: Container[str]) -> Resolution | None:
+    """Return whose resource a URI is that names a server, with its own URI; None if it names none."""
+    head, own = split_resource(uri) or ("", "")
+    fits = servers.matches(head.strip()) if head else []
+    if len(fits) > 1:
+        return Ambiguous(tuple((server, own) for server in fits))
+    if fits:
+        return Resolved(fits[0], own) if fits[0] in offers else Undiscovered(fits[0], own)
+    return None
+
+
+def resolve_bare(uri: str, offers: Mapping[str, Offer]) -> Resolution:
+    """Return whose resource a URI is that names no server; `offers` is what each server lists.
+
+    Costs up to a tenth of a second for ten thousand hostile templates: not for the loop.
+    """
+    if len(uri) > _MAX_URI_CHARS or not _SCHEME.match(uri):
+        return Unknown()
+    owners = [server for server, offer in offers.items() if _lists(offer, uri)]
+    if not owners:
+        owners = [server for server, offer in offers.items() if any(fits(one.uri, uri) for one in offer.templates)]
+    if len(owners) > 1:
+        return Ambiguous(tuple((server, uri) for server in owners))
+    return Resolved(owners[0], uri) if owners else Unknown()
+
+
+def _lists(offer: Offer, uri: str) -> bool:
+    listed: Iterable[Resource | Skill] = chain(offer.resources, offer.templates, offer.skills)
+    return any(one.uri == uri for one in listed)
+
+
+def fits(template: str, uri: str) -> bool:
+    """Say whether a URI can come of a template (RFC 6570). One pass over both, whatever they hold.
+
+    A `{name}` stands for anything without `/`, `?` and `#`, an expression with an operator for anything at all. Where
+    the literal text between two of them occurs more than once, the first place is taken: that may miss what fits, never
+    find what does not.
+    """
+    if not uri.startswith(template.partition("{")[0]) or template.count("{") > MAX_EXPRESSIONS:
+        return False
+    parts = _EXPRESSION.split(template)
+    literals, expressions = parts[::2], parts[1::2]
+    if not expressions or not uri.endswith(literals[-1]):
+        return uri == template
+    place, end = len(literals[0]), len(uri) - len(literals[-1])
+    for number, expression in enumerate(expressions, 1):
+        following = end if number == len(expressions) else uri.find(literals[number], place, end)
+        if following < place or (expression[:1] not in _OPERATORS and _ENDS_SIMPLE.search(uri, place, following)):
+            return False
+        place = following + len(literals[number])
+    return True

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.names.lookalikes import MAX_DOUBLES, Double, Lookalikes
+from actors.catalogue.lookalikes import MAX_DOUBLES, Double, Lookalikes
 from actors.catalogue.offer import Tool
 
 

@@ -1,1 +1,0 @@
-"""From a page that a server sent to an offer: each entry read alone, and what is odd about it."""

@@ -1,1 +1,0 @@
-"""Names of tools, prompts and resources: made, and what one means that a client wrote."""
