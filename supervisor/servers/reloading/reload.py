@@ -408,10 +408,12 @@ class ServerEdits:
                 hint = "remove one, or add it without that"
                 raise ConfigError(f"there are {MAX_EPHEMERAL} servers already until the daemon ends", hint=hint)
             whole = self._reload.with_ephemeral
-            await self._reload.plan(change=lambda text: add_entry(whole(text, self._path)[0], name, entry, self._path))
+            planned = await self._reload.plan(
+                change=lambda text: add_entry(whole(text, self._path)[0], name, entry, self._path)
+            )
             others[name] = dict(entry)
             try:
-                return await self._reload.reload()
+                return _of_one(planned, await self._reload.reload())
             except ConfigError:  # the file has changed since
                 others.pop(name, None)
                 raise
@@ -433,7 +435,7 @@ class ServerEdits:
                 return await self._edit(partial(remove_entry, name=key, path=self._path))
             entry = self._reload.ephemeral.pop(key)
             try:
-                return await self._reload.reload()
+                return _of_one(await self._reload.plan(), await self._reload.reload())
             except ConfigError:  # then it runs on
                 self._reload.ephemeral[key] = entry
                 raise
@@ -453,12 +455,15 @@ class ServerEdits:
     async def _edit(self, change: Change) -> Reloaded:
         planned = await self._reload.plan(change=change)
         await beside(partial(self._write, change))
-        reloaded = await self._reload.reload()
-        if (planned.outcome, reloaded.outcome) == ("planned", "unchanged"):  # it was read already, as the file changed
-            return replace(planned, outcome="applied")
-        return reloaded
+        return _of_one(planned, await self._reload.reload())
 
     def _write(self, change: Change) -> None:
         path = self._deployment.value.path
         before = read_if_there(path)
         replace_text(path, before, change(EMPTY if before is None else before))
+
+
+def _of_one(planned: Reloaded, reloaded: Reloaded) -> Reloaded:
+    """Return what became of an edit; a reading for another reason may have taken it over before its own."""
+    was_read = (planned.outcome, reloaded.outcome) == ("planned", "unchanged")
+    return replace(planned, outcome="applied") if was_read else reloaded

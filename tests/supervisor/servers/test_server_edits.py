@@ -19,6 +19,7 @@ from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.files import BACKUP_SUFFIX, read_if_there
 from supervisor.host.files import replace_text as replace_in_file
 from supervisor.servers.reloading import reload
+from supervisor.servers.reloading.port import Reloaded
 from supervisor.servers.reloading.reload import Reload
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
@@ -158,6 +159,16 @@ async def test_what_a_change_did_is_said_also_where_the_file_was_read_before_it_
         monkeypatch.setattr(reload, "replace_text", replace_text)
         assert await api.add("new") == "1 server added (new)"
         assert await api.change("new", {"idle_timeout_s": 9}) == "1 server replaced (new)"
+        assert await api.remove("new") == "1 server removed (new)"
+
+        read = Reload.reload
+
+        async def read_twice(of: Reload) -> Reloaded:
+            await read(of)
+            return await read(of)
+
+        monkeypatch.setattr(Reload, "reload", read_twice)
+        assert await api.add("new", ephemeral=True) == "1 server added (new)"
         assert await api.remove("new") == "1 server removed (new)"
 
 
