@@ -1,4 +1,4 @@
-"""How generously the arguments of `execute_mcp_tool` are read. Pure. See `tools`.
+"""How generously the arguments of `execute_mcp_tool` are read. Pure. See `arguments`.
 
 A call may go on with an earlier one, whose result asked something: it has the arguments of that one, and beside them
 `continuation` and `answers`. The schema does not name these two: they are told of where they are needed, and cost

@@ -3,8 +3,8 @@
 Theory: there is one task, and it does one thing at a time. While a request is handled nothing is read but its own
 body, when its handler asks for it; what the client sends ahead waits in the kernel, which is bounded. So requests are
 answered in their order, and there is nothing to pause, to queue or to hand over. That the client leaves meanwhile is
-told by the kernel (`leaving`), and a connection that says nothing for too long is ended by one task for all
-(`timeouts`): a request costs no task and no timer.
+told by the kernel (`Departures`), and a connection that says nothing for too long is ended by one task for all
+(`Timeouts`): a request costs no task and no timer.
 
     ┌─▶ head of a request ─▶ handler ─▶ answer ─▶ kept alive? ──no──▶ last bytes read by the client, or a second
     └──────────────────────────────────────────────── yes ┘
