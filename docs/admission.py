@@ -61,7 +61,7 @@ ROWS: Final = (
             *("GET /mcp/servers/{server}/server-card", "GET /v0.1/servers"),
             "GET /v0.1/servers/{namespace}/{entry}/versions",
             "GET /v0.1/servers/{namespace}/{entry}/versions/{version}",
-            *("GET /api/me", "GET /api/preflight", "GET /api/values", "GET /api/logins/{login}"),
+            *("GET /api/me", "GET /api/operations", "GET /api/preflight", "GET /api/values", "GET /api/logins/{login}"),
             *("GET /api/logs", "WS /api/logs"),  # a member sees lines of what is started for them alone
             *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/consents"),
             *("GET /api/events", "WS /api/events"),

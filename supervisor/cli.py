@@ -32,6 +32,7 @@ GROUPS: Final = {
         **dict.fromkeys(("usage", "top"), "supervisor.commands.usage"),
         **dict.fromkeys(("nodes", "drain"), "supervisor.commands.fleet"),
         "fleet": "supervisor.commands.fleet",
+        "operations": "supervisor.commands.operations",
         "doctor": "supervisor.commands.doctor",
         "completion": "supervisor.commands.completion",
     },

@@ -74,6 +74,7 @@ STATUS: Final = Operation(route="GET /api/status", command="status", role="audit
 STATUS_DEBUG: Final = Operation(route="GET /api/status/debug", role="auditor")
 
 ME: Final = Operation(route="GET /api/me", command="me", role="member", answers="servers")
+OPERATIONS: Final = Operation(route="GET /api/operations", command="operations", role="member", answers="operations")
 MAKE_TICKET: Final = Operation(route="POST /api/tickets", role="member", answers="ticket", status=201)
 
 AI_CATALOG: Final = Operation(route="GET /.well-known/ai-catalog.json", role=None)
@@ -224,7 +225,7 @@ LOGS_SOCKET: Final = Operation(route="WS /api/logs", role="member")
 
 SUBJECTS: Final[Mapping[str, tuple[Operation, ...]]] = {
     "Health and status": (HEALTH, READINESS, STATUS, STATUS_DEBUG),
-    "What is yours": (ME, MAKE_TICKET),
+    "What is yours": (ME, OPERATIONS, MAKE_TICKET),
     "What is served here": (
         *(AI_CATALOG, CARD, CARD_OF_ALL, CARD_OF_SERVER),
         *(REGISTRY, REGISTRY_VERSIONS, REGISTRY_VERSION),

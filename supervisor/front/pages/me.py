@@ -18,7 +18,7 @@ from actors.errors import InvalidArguments
 from actors.installation import installation_status
 from actors.messages import ServerStatus
 from supervisor import operations
-from supervisor.front.pages.performing import performs
+from supervisor.front.pages.performing import PERFORMERS, performs
 from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.status import OF_LISTS, token_savings
 from supervisor.front.pages.view import View
@@ -51,6 +51,15 @@ async def me(view: View) -> Any:
         "confirm": msgspec.to_builtins(view.confirm_rules()),
         "questions": len(view.elicitations.of(view.principal)),
     }
+
+
+@performs(operations.OPERATIONS)
+async def operations_of(view: View) -> Any:
+    """List what you may ask for in your role: method and path, what it does, its parameters, the command for it."""
+    person = REQUESTER.get().person
+    every = [each for subject in operations.SUBJECTS.values() for each in subject]
+    rows = [PERFORMERS[each].row() for each in every if each.role is None or person.may(each.role)]
+    return {"version": view.version, "operations": rows}
 
 
 @performs(operations.MAKE_TICKET)

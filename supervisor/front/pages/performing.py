@@ -79,6 +79,18 @@ class Performer:
         type_ = self._types.get("body")
         return None if type_ is None else (msgspec.json.Decoder(type_), getattr(type_, "HAS", ""))
 
+    def row(self) -> dict[str, Any]:
+        """Return what people are told of it: its text is the docstring of its function, on one line."""
+        fields = msgspec.structs.fields(self.query) if self.query is not None else ()
+        return {
+            "method": self.operation.method,
+            "path": self.operation.rule,
+            "role": self.operation.role,
+            "command": self.operation.command,
+            "parameters": [field.encode_name for field in fields],
+            "what": " ".join((inspect.getdoc(self.function) or "").split()),
+        }
+
     def of(self, view: View, made: dict[type[Any], Any]) -> Perform:
         """Return what performs it for a view; `made` has what was made of that already, by its class."""
         if self._subject not in made:
