@@ -281,7 +281,7 @@ def parse(
     around = Surroundings(
         findings=findings,
         environ=environ,
-        directory=path.parent,
+        directory=PurePath(absolute(str(path.parent))),  # where it is wanted is not where it is read
         read_file=read_file,
         shared=overlay(inherit(settings.pass_env, environ, findings), for_all),
         defaults=overlay(usual.servers, ValueLayer({_AGE: settings.catalogue_max_age_s}, age)),

@@ -260,6 +260,19 @@ def test_a_file_that_is_no_configuration_is_refused(
     assert caught.value.hint
 
 
+def test_paths_start_at_the_directory_of_the_file_whichever_way_that_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"command": "c", "cwd": "below", "roots": [".", "below"]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"s": entry}}))
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for path in (Path("mcp.json"), tmp_path / "mcp.json"):
+        (server,) = load(path, {}).servers
+        assert server.cwd == str(tmp_path / "below")
+        assert server.roots == (tmp_path.as_uri(), (tmp_path / "below").as_uri())
+
+
 def test_a_directory_and_a_path_with_nul_are_refused(tmp_path: Path) -> None:
     for path, said in ((tmp_path, "this is a directory"), (tmp_path / "a\0b", "cannot read the file")):
         with pytest.raises(ConfigError, match=said):
