@@ -20,7 +20,8 @@ from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}}
-SERVERS: dict[str, Any] = {"desk": {"command": "x", "confirm": ["echo", "sleep"]}}
+ENTRY: dict[str, Any] = {"command": "x", "confirm": ["echo", "sleep"]}
+SERVERS: dict[str, Any] = {"desk": ENTRY, "shelf": ENTRY}
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def data(tmp_path: Path) -> Any:
 
 
 class Desk:
-    """The server, whose tools may become others."""
+    """Both servers, whose tools may become others."""
 
     def __init__(self) -> None:
         self.fake = FakeServer(tools=[tool("echo"), tool("sleep")])
@@ -50,7 +51,13 @@ async def daemon(directory: Path, data: DataDir, desk: Desk) -> AsyncIterator[Do
 
 
 async def call(
-    at: Doorway, who: str, remember: str | None = "once", *, client: str = "ide", name: str = "echo"
+    at: Doorway,
+    who: str,
+    remember: str | None = "once",
+    *,
+    client: str = "ide",
+    name: str = "echo",
+    server: str = "desk",
 ) -> bool:
     """Call a tool, and say yes if that is asked for; return whether it was."""
     meta = {
@@ -60,7 +67,7 @@ async def call(
     }
     params = {
         "name": "execute_mcp_tool",
-        "arguments": {"tool_path": f"desk:{name}", "arguments": {"s": 0}},
+        "arguments": {"tool_path": f"{server}:{name}", "arguments": {"s": 0}},
         "_meta": meta,
     }
 
@@ -90,6 +97,7 @@ async def test_a_yes_lasts_as_long_as_was_said(tmp_path: Path, data: DataDir) ->
         assert not await call(at, "ana"), "this client is not asked today"
         assert await call(at, "ana", client="other"), "another one is"
         assert await call(at, "ana", name="sleep"), "and for another tool"
+        assert await call(at, "ana", server="shelf"), "and for the same one of another server"
         assert await call(at, "ben", "always"), "and another person"
         assert not await call(at, "ben", client="any")
         assert await call(at, "ana", client="other")

@@ -17,10 +17,11 @@ from actors.messages import CallServer, Question, Result
 from actors.principal import LOCAL
 from actors.protocol.asking.input_required import Retry
 from supervisor.host.workbench import Workbench
-from supervisor.service.asking.confirmations import Confirmations, Consents, Declined
+from supervisor.service.asking.confirmations import SESSION_S, Confirmations, Consents, Declined
 from supervisor.service.asking.exchange import Exchange, QuestionTable, SessionState
 from supervisor.service.asking.rounds import GRACE_S, Parked, Parking, Rounds
 from supervisor.service.client import Client
+from tests.fakes.chat_model import defined
 from tests.fakes.exchanges import Ear
 from tests.fakes.kept_audit import KeptAudit
 from tests.supervisor.service.asking.test_round_trips import (
@@ -252,6 +253,27 @@ async def test_a_yes_does_not_outlive_the_time_of_a_call(autojump_clock: MockClo
         await settled()
         assert list(late.value["inputRequests"]) == ["confirm"]
         assert len(here.router.calls) == 1
+
+
+async def test_a_yes_for_a_session_is_over_after_twelve_hours(autojump_clock: MockClock) -> None:
+    def of_a_tool(exchange: Exchange) -> Exchange:
+        exchange.tool = defined(DANGEROUS)
+        return exchange
+
+    async with rig() as here:
+        first = begin(here, of_a_tool(request(MODERN)))
+        await settled()
+        content = {"run": True, "remember": "session"}
+        begin(here, of_a_tool(again(first, {"confirm": {"action": "accept", "content": content}})))
+        await trio.sleep(SESSION_S - 1)
+        begin(here, of_a_tool(request(MODERN)))
+        await settled()
+        assert len(here.router.calls) == 2, "nobody is asked"
+        await trio.sleep(1)
+        last = begin(here, of_a_tool(request(MODERN)))
+        await settled()
+        assert last.keys == ["confirm"]
+        assert len(here.router.calls) == 2
 
 
 async def test_a_confirmed_call_may_be_asked_by_its_legacy_server_too(autojump_clock: MockClock) -> None:
