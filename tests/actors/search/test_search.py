@@ -357,6 +357,9 @@ def test_what_is_written_in_a_way_of_its_own_is_known_by_its_shape(name: str) ->
         "UTF-8 and SHA-256",
         "#ff00aa or #fff",
         "at 10:30",
+        "at 10:30:15",
+        "Base::Face",
+        "walk 5 km to Berlin",
         "note: this",
         "$1234.5678",
         "github:create_issue",
@@ -365,6 +368,26 @@ def test_what_is_written_in_a_way_of_its_own_is_known_by_its_shape(name: str) ->
 )
 def test_what_only_looks_like_a_key_is_none(text: str) -> None:
     assert with_nouns(text) == text
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("what is 85 fahrenheit in celsius", "s:convert_units"),
+        ("how much is 12.5 miles in km", "s:convert_units"),
+        ("does 2001:db8::/32 contain 2001:db8:1::1", "s:check_network"),
+        ("is 10.1.2.3 inside 10.0.0.0/8", "s:check_network"),
+    ],
+)
+def test_a_value_is_no_unknown_thing(query: str, first: str) -> None:
+    found = small(
+        ("convert_units", "Convert a value from one unit of measurement to another"),
+        ("check_network", "Check whether an IP network contains an address"),
+        ("write_file", "Write a file"),
+    )
+    (hit, *_) = find(found, query).hits
+    assert hit.document.key == first
+    assert hit.distance < 0.5
 
 
 def test_a_key_means_the_thing_that_has_such_keys() -> None:
