@@ -55,7 +55,7 @@ from supervisor.metrics.meters import follow
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.shared import SharedLogins
 from supervisor.operations import Role
-from supervisor.servers.control import Operation
+from supervisor.servers.control import Control
 from supervisor.servers.fleet.shared import SharedApprovals, SharedSwitches, SharedTokens
 from supervisor.servers.journals.keeper import LogReader
 from supervisor.servers.launches.names import ConfiguredSecrets
@@ -374,7 +374,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     async def service_for(person: Person) -> Service:
         return (await doors.find_for(person, "")).service
 
-    control = Operation(deployment, servers, house.router.address, registry, store, house.launches.call_up_all)
+    control = Control(deployment, servers, house.router.address, registry, store, house.launches.call_up_all)
     if house.fleet is not None:
         records = house.fleet.records
         core.start_soon(SharedSwitches(records, control, house.known.off).run)

@@ -115,7 +115,10 @@ class KeptLogins:
 
 
 class OAuthAccounts:
-    """Implements `supervisor.oauth.port.Accounts` while it runs. `woken` is told of an account with a new login."""
+    """The logins of a daemon at servers, while it runs. `woken` is told of an account with a new login.
+
+    Who asks for one has passed `check_asker`.
+    """
 
     def __init__(
         self,
@@ -252,6 +255,7 @@ class OAuthAccounts:
     # Orders ---------------------------------------------------------------------------------------------------------
 
     async def login(self, server: str, asker: Person) -> LoginStatus:
+        """Begin a login, or do it where no user is needed. Raises `LoginFailed`."""
         name, account = self._of(server, asker)
         try:
             if account.config.grant == "client_credentials":
@@ -275,6 +279,9 @@ class OAuthAccounts:
         return login.status()
 
     async def progress(self, login: str, wait_s: float, principal: Principal) -> LoginStatus | None:
+        """Return how a login is doing, when it is over or after so long; None if that principal began none. A
+        checkpoint.
+        """
         known = self._logins.find(login, principal)
         if known is not None:
             left_s = known.expires_at - trio.current_time() if known.is_open else math.inf
@@ -286,6 +293,7 @@ class OAuthAccounts:
         return None
 
     async def callback(self, query: CallbackQuery) -> LoginStatus | Confirmation | None:
+        """Take what a browser brings back; None if nobody waits for it. A checkpoint."""
         await trio.lowlevel.checkpoint()
         login = self._logins.take(query.state)
         if login is None:
@@ -301,6 +309,10 @@ class OAuthAccounts:
         return await self._exchange(login, code)
 
     async def answer(self, login: str, asker: Person, text: str) -> LoginStatus | None:
+        """Take the code that a browser showed, or the address that it ended at; None as for `progress`. A checkpoint.
+
+        Raises `InvalidArguments` for a wrong one, as long as another one may be given.
+        """
         await trio.lowlevel.checkpoint()
         known = self._logins.find(login, asker.principal)
         if known is None:
@@ -337,6 +349,7 @@ class OAuthAccounts:
             await self._woken(login.account)
 
     async def logout(self, server: str, asker: Person) -> str:
+        """Have the tokens of a server taken back, and forget them; return a sentence. Raises `LoginFailed`."""
         _, account = self._of(server, asker)
         grant = account.grant
         if grant is None or grant.tokens is None:

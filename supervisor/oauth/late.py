@@ -16,7 +16,6 @@ from supervisor.config.values import PROVIDER_TOKENS
 from supervisor.host.loading import preload
 from supervisor.host.workbench import beside
 from supervisor.identity.audit import NO_AUDIT, Audit
-from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.launches.names import AccountName
 from supervisor.store import Store
@@ -56,7 +55,7 @@ class LateAccounts:
         self._accounts: OAuthAccounts | None = None
         self._opened = trio.Event()
 
-    def now(self) -> Accounts | None:
+    def now(self) -> OAuthAccounts | None:
         return self._accounts
 
     def authorizer(self, server: DeployedServer) -> Authorizer | None:

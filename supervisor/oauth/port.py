@@ -1,16 +1,15 @@
-"""What the operators' pages need for logins: a port that the daemon implements. Pure; no library of OAuth."""
+"""What is said of logins at servers, and who may make them. Pure; no library of OAuth."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
 from actors.errors import LoginFailed
-from actors.principal import Principal
 from actors.transport.redaction import Confidential
 from supervisor.config.address import base_url
 from supervisor.identity.people import Person
@@ -84,30 +83,6 @@ def query_in(address: str) -> CallbackQuery | None:
     with suppress(ValueError):
         return query_of(parse_qs(urlsplit(address.strip()).query, keep_blank_values=True, max_num_fields=MAX_FIELDS))
     return None
-
-
-class Accounts(Protocol):
-    """The logins of a daemon at servers. Who asks for one has passed `check_asker`."""
-
-    async def login(self, server: str, asker: Person) -> LoginStatus:
-        """Begin a login, or do it where no user is needed. Raises `LoginFailed`."""
-
-    async def progress(self, login: str, wait_s: float, principal: Principal) -> LoginStatus | None:
-        """Return how a login is doing, when it is over or after so long; None if that principal began none. A
-        checkpoint.
-        """
-
-    async def callback(self, query: CallbackQuery) -> LoginStatus | Confirmation | None:
-        """Take what a browser brings back; None if nobody waits for it. A checkpoint."""
-
-    async def answer(self, login: str, asker: Person, text: str) -> LoginStatus | None:
-        """Take the code that a browser showed, or the address that it ended at; None as for `progress`. A checkpoint.
-
-        Raises `InvalidArguments` for a wrong one, as long as another one may be given.
-        """
-
-    async def logout(self, server: str, asker: Person) -> str:
-        """Have the tokens of a server taken back, and forget them; return a sentence. Raises `LoginFailed`."""
 
 
 # Whose login somebody makes at a server, and whether they may.

@@ -7,7 +7,6 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol
 
 import trio
 from msgspec.structs import replace
@@ -16,7 +15,6 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.command_line import command
 from actors.errors import ActorStopped, ServerDisabled, ServerGaveUp, SupervisorError
-from actors.instances.settings import InstanceSettings
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
 from actors.launch import launches_of, server_of
@@ -38,27 +36,13 @@ from supervisor.fleet.errors import NodeAway
 from supervisor.host.pauses import wakes
 from supervisor.metatools.servers import missing_values_error
 from supervisor.servers.deployment import DeployedServer
-from supervisor.servers.instances import Launcher, Registers, Statuses
+from supervisor.servers.instances import Launcher, LaunchRun, Registers, Statuses
 from supervisor.servers.journals.journals import Journals
 from supervisor.servers.tree import supervise
 
 # One server as a child of the supervisor, as one configuration has it.
 #
 # When that changes, the child does not: another one takes its place, and begins where this one has ended.
-
-
-class RunningLaunch(Protocol):
-    """What a child has while it runs: one actor, or several behind one address."""
-
-    @property
-    def address(self) -> Address[ServerMessage]:
-        """Where it is spoken to now."""
-
-    async def resize(self, wanted: InstanceSettings, drain_s: float) -> None:
-        """Have other instances; those that end have so many seconds."""
-
-    def leave(self, client: ClientKey) -> None:
-        """The session of a client is over, and so is the instance that it alone had."""
 
 
 class Child:
@@ -76,7 +60,7 @@ class Child:
         self.on = on
         self.leaving = False
         self.scope = trio.CancelScope()
-        self._launch: RunningLaunch | None = None
+        self._launch: LaunchRun | None = None
         self.settled = trio.Event()
         self.gone = trio.Event()
         self._turned = trio.Event()
@@ -105,7 +89,7 @@ class Child:
         return None if self._launch is None else self._launch.address
 
     @contextmanager
-    def act(self, launch: RunningLaunch) -> Iterator[None]:
+    def act(self, launch: LaunchRun) -> Iterator[None]:
         self._launch = launch
         try:
             yield

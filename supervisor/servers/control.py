@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 import trio
@@ -26,8 +26,6 @@ from supervisor.servers.deployment import Deployment
 from supervisor.store import Store
 from supervisor.store.records import SwitchedOff
 
-# What the operators' pages need to give orders: a port that the daemon implements.
-
 Order = Literal["restart", "wake", "sleep", "refresh", "enable", "disable"]
 """What may be ordered of a server."""
 
@@ -39,28 +37,14 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     found: Refreshed | None = None
 
 
-class Control(Protocol):
-    """Carries out orders."""
-
-    def check(self, server: str) -> None:
-        """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
-
-    async def order(self, server: str, order: Order, principal: Principal) -> Done:
-        """Carry out an order of `principal` and wait until it is done. Cancelling it takes nothing back. A checkpoint.
-
-        Raises `UnknownServer`, `ServerDisabled`, `ServerError` with why the server does not do it, `MailboxFull` and
-        `ShuttingDown`.
-        """
-
-
 SHOWN_S = 10.0
 """How long an order waits at the most until its effect can be seen."""
 LATER = "; searches see that a little later: the daemon still indexes what it knows, or is short of resources"
 MAX_NAMES = 5
 
 
-class Operation:
-    """Implements `supervisor.servers.control.Control`. Names are resolved exactly; an error names the nearest."""
+class Control:
+    """Carries out orders. Names are resolved exactly; an error names the nearest."""
 
     def __init__(
         self,
@@ -101,7 +85,11 @@ class Operation:
         return name in self._registry.statuses.value or self._registry.offer(name) is not None
 
     async def order(self, server: str, order: Order, principal: Principal) -> Done:
-        """Carry out an order; see `Control.order`. It is done when searches and calls see its effect."""
+        """Carry out an order of `principal`; return when searches and calls see its effect. A checkpoint.
+
+        Cancelling it takes nothing back. Raises `UnknownServer`, `ServerDisabled`, `ServerError` with why the server
+        does not do it, `MailboxFull` and `ShuttingDown`.
+        """
         done = await self._carried_out(server, order, principal)
         return done if await self._shown(server) else replace(done, message=done.message + LATER)
 

@@ -150,7 +150,7 @@ class Launcher:
 
 
 class LaunchRun:
-    """The actors of one launch, from when they are made until they have ended. Implements `RunningLaunch`."""
+    """The actors of one launch, from when they are made until they have ended."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""A `Control` that starts and stops nothing, and a `Configurator` whose file never changes."""
+"""A `Control` that starts and stops nothing, a `Reload` whose file never changes, and `Launches` that nobody has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import trio
@@ -37,6 +37,22 @@ class Obeys:
             raise self._error
         refreshed = Refreshed(tools=2, added=("x",)) if order == "refresh" else None
         return Done(message=f"{order} done", found=refreshed)
+
+
+class NoLaunches:
+    """Launches of which all are shared."""
+
+    def people_of(self, launch: str) -> list[str]:
+        del launch
+        return []
+
+    def count_of(self, server: str) -> int:
+        del server
+        return 0
+
+    def mask_of(self, launch: str) -> Callable[[str], str]:
+        del launch
+        return str
 
 
 class Configured:

@@ -21,7 +21,7 @@ from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Service
 from supervisor.store.records import TOKENS
 from tests.fakes.call_memory import no_history
-from tests.fakes.control import Configured, Obeys
+from tests.fakes.control import Configured, NoLaunches, Obeys
 from tests.fakes.no_values import no_values
 from tests.fakes.rows import MemoryRows
 from tests.fakes.told_events import events_of
@@ -47,6 +47,7 @@ def view_of(**more: Any) -> View:
         "events": events_of(),
         "closing": trio.Event(),
         "control": Obeys(),
+        "launches": NoLaunches(),
         "configurator": Configured(),
         "editor": Configured(),
         "elicitations": Elicitations(Feed(1), lambda: 1.0),

@@ -13,7 +13,7 @@ import trio
 from actors.errors import SupervisorError
 from supervisor.fleet.errors import Elsewhere, LeaseEnded, NodeAway
 from supervisor.fleet.lease import Lease, LeaseTimes
-from supervisor.fleet.membership import Membership
+from supervisor.fleet.membership import Membership, NodeClock
 from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Entry, FeedPage, Joined, LaunchGrant, Node, Offers, Place
 from tests.fleet.world import GIVE_UP_S, World
@@ -23,8 +23,8 @@ WORK_S = 0.05
 CALL_S = 30.0
 
 
-class SkewedClock:
-    """Implements `NodeClock`: one that runs at a rate of its own."""
+class SkewedClock(NodeClock):
+    """One that runs at a rate of its own."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Annotated, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import msgspec
 from quart import Response, request
@@ -22,7 +22,10 @@ from supervisor import operations
 from supervisor.front.pages.performing import describe, performs
 from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.view import View
-from supervisor.oauth.port import Accounts, Confirmation, check_asker, login_user, of_user, query_of
+from supervisor.oauth.port import Confirmation, check_asker, login_user, of_user, query_of
+
+if TYPE_CHECKING:  # it needs cryptography, which takes megabytes
+    from supervisor.oauth.accounts import OAuthAccounts
 
 _MAX_ANSWER_CHARS: Final = 16_384
 _HEADERS: Final = {
@@ -65,7 +68,7 @@ async def logout(view: View, server: str) -> Any:
     return {"server": server, "message": await accounts.logout(server, REQUESTER.get().person)}
 
 
-def _accounts_for(view: View, server: str) -> Accounts:
+def _accounts_for(view: View, server: str) -> OAuthAccounts:
     """Return what has the logins of a server, if whoever asks may log in and out there."""
     deployment, asker = view.deployment.value, REQUESTER.get().person
     if asker.may("admin"):

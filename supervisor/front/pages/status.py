@@ -36,7 +36,7 @@ from supervisor.front.pages.requests import REQUESTER
 from supervisor.front.pages.view import Now, View, findings
 from supervisor.host.workbench import beside
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.launches.names import LaunchFacts
+from supervisor.servers.launches.running import Launches
 from supervisor.service.doors.addresses import path_of
 from supervisor.tokens.counting import savings
 
@@ -190,7 +190,7 @@ def _node(peers: Peers | None) -> dict[str, Any]:
     )
 
 
-def _holders_row(launches: LaunchFacts, launch: str) -> dict[str, Any]:
+def _holders_row(launches: Launches, launch: str) -> dict[str, Any]:
     """Return who has a launch that not all share, and of a server how many such launches people have."""
     if is_own(launch):
         return {"users": launches.people_of(launch)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
@@ -36,15 +36,14 @@ from supervisor.identity.people import ConfirmRules, Person, user_of
 from supervisor.identity.requester import Bearer, SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.meters import Meters
-from supervisor.oauth.port import Accounts
 from supervisor.phrases.asking import DescribingStatus
 from supervisor.plugins.running import PluginStatus
 from supervisor.servers.control import Control
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.instances import Statuses
 from supervisor.servers.journals.keeper import LogReader
-from supervisor.servers.launches.names import NO_LAUNCHES, LaunchFacts
-from supervisor.servers.reloading.port import Configurator, Editor, Publisher
+from supervisor.servers.launches.running import Launches
+from supervisor.servers.reloading.reload import Reload, ServerEdits
 from supervisor.service.asking.confirmations import Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
@@ -55,6 +54,10 @@ from supervisor.store.audit_trail import AuditTrail
 from supervisor.tracing.context import Tracer
 from supervisor.usage.history import History
 from supervisor.values.table import ValueTable
+
+if TYPE_CHECKING:  # imported where a daemon needs them
+    from supervisor.oauth.accounts import OAuthAccounts
+    from supervisor.servers.fleet.configuration import SharedConfiguration
 
 _MAX_FINDINGS = 100
 """Of each server, on the page that lists them."""
@@ -168,8 +171,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     history: History
     arguments: Callable[[int], str | None] = lambda number: None
     control: Control
-    configurator: Configurator
-    editor: Editor
+    launches: Launches
+    configurator: Reload
+    editor: ServerEdits
     key: bytes = b""
     token_file: str = ""
     bench: Workbench = msgspec.field(default_factory=Workbench)
@@ -184,10 +188,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """Gives the door of the meta-tools for somebody."""
     trail: AuditTrail | None = None
     bearer: Bearer | None = None
-    accounts: Callable[[], Accounts | None] = lambda: None
-    launches: LaunchFacts = NO_LAUNCHES
+    accounts: Callable[[], OAuthAccounts | None] = lambda: None
     fleet: FleetView = NO_FLEET
-    publisher: Publisher | None = None
+    publisher: SharedConfiguration | None = None
     elicitations: Elicitations
     consents: Consents = msgspec.field(default_factory=lambda: Consents(time.time))
     logs: LogReader

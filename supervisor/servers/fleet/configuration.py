@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import trio
@@ -33,7 +33,8 @@ from supervisor.host.workbench import beside
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.fleet.records import MAX_BYTES, SharedRecords
 from supervisor.servers.reloading.difference import diff
-from supervisor.servers.reloading.port import Published, Reloaded
+from supervisor.servers.reloading.port import Published
+from supervisor.servers.reloading.reload import Reload
 
 
 class PackedConfiguration(msgspec.Struct, frozen=True, array_like=True):
@@ -81,15 +82,8 @@ COMPLETE_S: Final = 2.0
 """For so long the engine is waited for, which may have a newer one than this node knows."""
 
 
-class Reloading(Protocol):
-    """Has the configuration of this node be read again."""
-
-    async def reload(self, by: str) -> Reloaded:
-        """Raises `SupervisorError`."""
-
-
 class SharedConfiguration:
-    """What was published, as the node of this name knows it. Implements `Publisher`.
+    """What was published, as the node of this name knows it.
 
     `tell` lets the other nodes know of what this one says of itself; `now` gives unix seconds. At a node that takes
     what is published, `run` has to run.
@@ -140,6 +134,9 @@ class SharedConfiguration:
     # Publishing -------------------------------------------------------------------------------------------------------
 
     async def publish(self, text: str | None, by: str, *, name: str = "", plan: bool = False) -> Published:
+        """Publish a text, which faults call by `name`; None: that of the node's own file. `plan`: only say what that
+        would change. Raises `ConfigError`, with nothing changed, for one that cannot be used.
+        """
         if text is None and self._takes:
             hint = "publish the file of a node that reads its own, or name one: --file FILE"
             raise ConfigError(f"{self._node} itself takes what is published, so its own file is not all", hint=hint)
@@ -187,7 +184,7 @@ class SharedConfiguration:
 
     # Taking what was published ----------------------------------------------------------------------------------------
 
-    async def run(self, reload: Reloading, kept: Path) -> None:
+    async def run(self, reload: Reload, kept: Path) -> None:
         """Keep what is published in a file, and have it read, for ever."""
         before = await beside(partial(_read_kept, kept))
         self._tried = digest_of(before) if before else ""
@@ -212,7 +209,7 @@ class SharedConfiguration:
                 self._tried = about.digest
                 await self._reload(reload, f"{about.digest}, which {about.by} published at {about.node}")
 
-    async def _reload(self, reload: Reloading, by: str) -> None:
+    async def _reload(self, reload: Reload, by: str) -> None:
         digest = self._tried
         try:
             await reload.reload(by)

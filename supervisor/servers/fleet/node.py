@@ -11,7 +11,6 @@ import secrets
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -35,7 +34,7 @@ from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.incoming import AnswerRequest
 from supervisor.fleet.links.links import Links
 from supervisor.fleet.links.requests import SentRequest
-from supervisor.fleet.membership import Membership, weight_of
+from supervisor.fleet.membership import Membership, NodeClock, weight_of
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import Entry, Node, OfferPublished, RecordPut
 from supervisor.fleet.status import FleetStatus, NodeStatus, Peers
@@ -56,21 +55,6 @@ from supervisor.servers.fleet.shared import EndedSessions
 from supervisor.servers.launches.running import Launches
 from supervisor.store import Rows
 from supervisor.store.records import FleetRecord
-
-# The clock of leases: it goes on while the process, or the machine, is stopped.
-
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the first one is Linux'
-
-
-class BootClock:
-    """Implements `supervisor.fleet.membership.NodeClock`."""
-
-    def now(self) -> float:
-        return time.clock_gettime(_CLOCK)
-
-    def trio_time(self, moment: float) -> float:
-        return trio.current_time() + moment - self.now()
-
 
 # The process that guards the lease of this daemon, for as long as the daemon is a node; see `lease_guard.py`.
 
@@ -189,7 +173,7 @@ class FleetNode:
         self._address = settings.listen
         times = LeaseTimes(lease_s=settings.lease_s, stop_s=min(6.0, settings.lease_s / 3))
         make = partial(secrets.token_hex, 8)
-        self._clock = BootClock()
+        self._clock = NodeClock()
         self._weight = 0, 0.0
         self.membership = Membership(engine, times, self._clock, self._describe, make, self._take, conditions)
         self.ownership = Ownership(engine, self.membership, self._end)

@@ -6,7 +6,6 @@ It is looked up for each request, by who makes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
 
 from actors.kit import Latest
 from actors.launch import server_of
@@ -59,38 +58,6 @@ class LaunchNames:
     def _find(self, server: str, principal: Principal) -> OwnLaunch | None:
         own = self._own.get(principal)
         return own.get(server) if own is not None else None
-
-
-class LaunchFacts(Protocol):
-    """What is to be known of launches, by name."""
-
-    def people_of(self, launch: str) -> list[str]:
-        """Return the users who have a launch."""
-
-    def count_of(self, server: str) -> int:
-        """Return how many launches people have of a server that not all share, with an actor or without."""
-
-    def mask_of(self, launch: str) -> Callable[[str], str]:
-        """Return what hides the secrets of a launch, also of one that all share."""
-
-
-class NoLaunches:
-    """Implements `LaunchFacts` where there are none."""
-
-    def people_of(self, launch: str) -> list[str]:
-        del launch
-        return []
-
-    def count_of(self, server: str) -> int:
-        del server
-        return 0
-
-    def mask_of(self, launch: str) -> Callable[[str], str]:
-        del launch
-        return str
-
-
-NO_LAUNCHES: Final = NoLaunches()
 
 
 # Whose login a server uses.

@@ -131,8 +131,7 @@ class Reload:
     may be changed before it is understood. `ephemeral` has entries by name that are there until the daemon ends, or the
     file has one of that name.
 
-    Implements `supervisor.servers.reloading.port.Configurator`; `source` says how the file does. `prepare` gets what a
-    deployment needs that was not needed before.
+    `source` says how the file does. `prepare` gets what a deployment needs that was not needed before.
     """
 
     def __init__(
@@ -385,7 +384,7 @@ MAX_EPHEMERAL: Final = 100
 
 
 class ServerEdits:
-    """Implements `supervisor.servers.reloading.port.Editor`."""
+    """Changes the servers. Nothing has changed where an order raises `ConfigError`, for what would be refused."""
 
     def __init__(self, reload: Reload, deployment: Latest[Deployment]) -> None:
         self._reload = reload

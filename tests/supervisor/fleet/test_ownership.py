@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import SupervisorError
 from supervisor.fleet.errors import Elsewhere, EngineAway, LeaseEnded, NodeAway
 from supervisor.fleet.lease import Lease, LeaseTimes
-from supervisor.fleet.membership import Membership
+from supervisor.fleet.membership import Membership, NodeClock
 from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Joined, LaunchGrant, Node, NodeSeen, Place
 from tests.fleet.memory_engine import MemoryEngine
@@ -21,7 +21,7 @@ from tests.fleet.memory_engine import MemoryEngine
 TIMES = LeaseTimes(lease_s=15.0, stop_s=3.0)
 
 
-class TrioClock:
+class TrioClock(NodeClock):
     def now(self) -> float:
         return trio.current_time()
 

@@ -10,8 +10,8 @@ import trio
 
 from actors.kit import Latest
 from supervisor.config import parse
+from supervisor.oauth.accounts import OAuthAccounts
 from supervisor.oauth.late import LateAccounts
-from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.launches.names import AccountName
 from supervisor.store import open_store
@@ -38,7 +38,7 @@ async def test_logins_are_there_from_the_first_server_on_that_may_ask_for_one(tm
     cell = Latest(deployments[0])
     async with open_store(tmp_path / "store.db") as store, trio.open_nursery() as nursery:
         late = LateAccounts(cell, store, KEY, lambda: 0.0, "http://127.0.0.1:1/oauth/callback", woken)
-        seen = list[Accounts | None]()
+        seen = list[OAuthAccounts | None]()
         for deployment in deployments:
             cell.set(deployment)
             assert (

@@ -48,7 +48,7 @@ from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.incoming import DistantCaller
 from supervisor.fleet.links.links import Links
 from supervisor.fleet.links.outgoing import OutgoingLink
-from supervisor.fleet.membership import Membership
+from supervisor.fleet.membership import Membership, NodeClock
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import Node, Place
 from tests.fleet.memory_engine import MemoryEngine
@@ -58,7 +58,7 @@ ANA = Principal("user/ana")
 Delivered = tuple[str, ForLaunch, Reply[Any]]
 
 
-class SteadyClock:
+class SteadyClock(NodeClock):
     def now(self) -> float:
         return trio.current_time()
 

@@ -35,7 +35,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.store.records import TOKENS
 from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.call_memory import no_history
-from tests.fakes.control import Configured, Obeys
+from tests.fakes.control import Configured, NoLaunches, Obeys
 from tests.fakes.front_server import Running, dispatch, running
 from tests.fakes.no_values import no_values
 from tests.fakes.rows import MemoryRows
@@ -72,6 +72,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "events": events_of(),
         "closing": trio.Event(),
         "control": Obeys(),
+        "launches": NoLaunches(),
         "configurator": Configured(),
         "editor": Configured(),
         "elicitations": Elicitations(Feed(3), lambda: NOW),

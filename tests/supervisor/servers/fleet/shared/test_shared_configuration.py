@@ -10,6 +10,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -42,6 +43,7 @@ from supervisor.servers.fleet.configuration import (
 from supervisor.servers.fleet.records import MAX_BYTES
 from supervisor.servers.reloading.difference import Difference
 from supervisor.servers.reloading.port import Reloaded
+from supervisor.servers.reloading.reload import Reload
 from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.sharing import Sharing, running
 
@@ -104,7 +106,7 @@ async def two_nodes(directory: Path) -> AsyncIterator[tuple[ConfiguredNode, Conf
     a, b = (ConfiguredNode(engine, directory, name, takes=name == "b") for name in "ab")
     a.path.write_text(ONE)
     async with running(a.sharing, b.sharing), trio.open_nursery() as nursery:
-        nursery.start_soon(b.configuration.run, b, b.kept)
+        nursery.start_soon(b.configuration.run, cast("Reload", b), b.kept)
         yield a, b
         nursery.cancel_scope.cancel()
 
@@ -225,7 +227,7 @@ async def test_what_could_not_be_used_at_the_start_is_tried_at_once(tmp_path: Pa
     b = ConfiguredNode(engine, tmp_path, "b", takes=True)
     b.kept.write_text(TWO)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(b.configuration.run, b, b.kept)
+        nursery.start_soon(b.configuration.run, cast("Reload", b), b.kept)
         await b.until_read(1)
         assert b.configuration.in_use == digest_of(TWO)
         nursery.cancel_scope.cancel()
