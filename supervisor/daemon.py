@@ -169,7 +169,7 @@ class Daemon:
         for resting in deployed.resting:
             await servers.absences.report(resting)
         if house.fleet is not None:  # not before: other nodes ask for servers at once, which begin then
-            await supervised.start(house.fleet.run, house.registry.address)
+            await supervised.start(house.fleet.run, house.registry.address, house.router)
         supervised.start_soon(house.launches.run)
         wanted = [name for name in deployed.servers if name not in known.offers or deployed.runs_always(name)]
         supervised.start_soon(discover, house.directory, [name for name in wanted if name not in known.off])

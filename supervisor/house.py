@@ -170,6 +170,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         keeper=known.approvals.pinning,
         observer=meters if tracer is None else tracer.observe(meters),
         configured=lambda name: name in deployment.value.entries,
+        may_run=None if fleet is None else fleet.may_run,
     )
     launches = Launches(deployment, servers, registry, recall_of(fleet, known.memory))
     known.memory.own_digest = launches.digest_of
@@ -180,11 +181,9 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     events.settle = usage.ledger.settle
     trail.tell, ground.conditions.tell = events.note, events.lack
     figures = Figures(since_boot).get
-    directory = servers.directory if fleet is None else fleet.attach(servers, launches, registry.offer)
+    directory = servers.directory if fleet is None else fleet.attach(servers, launches)
     capacity = Capacity(servers.directory, servers.statuses, ground.room, deployment, figures)
     router = Router(directory, settings.max_in_flight, launches.names.of, launches, capacity.overload)
-    if fleet is not None:
-        fleet.calls = lambda: router.in_flight.calls
     house = House(
         started=started,
         clock=clock,

@@ -168,13 +168,16 @@ class Membership:
         make_incarnation: Callable[[], str],
         take: Callable[[int, Entry], None] = lambda position, entry: None,
         conditions: Conditions | None = None,
+        *,
+        on_renewed: Callable[[Lease], None] = lambda lease: None,
+        on_joined: Callable[[], None] = lambda: None,
     ) -> None:
         """`take` is called with each entry of the feed and its position; `conditions` is told while the lease is lost,
         or about to be.
         """
         self._conditions = conditions or Conditions()
-        self.on_renewed: Callable[[Lease], None] = lambda lease: None
-        self.on_joined: Callable[[], None] = lambda: None
+        self._on_renewed = on_renewed
+        self._on_joined = on_joined
         self.members = Members()
         self.joins = 0
         self.node = Node(name="", incarnation="")
@@ -241,13 +244,13 @@ class Membership:
         self.members.reset(joined.nodes)
         self.position = joined.position
         self._joined.set()
-        self.on_joined()
+        self._on_joined()
         return joined
 
     def _begin(self, sent: float) -> None:
         self.lease = Lease(sent, self._times)
         self._conditions.end(_WHAT)
-        self.on_renewed(self.lease)
+        self._on_renewed(self.lease)
 
     async def _rejoin(self, holder: LeaseHolder) -> None:
         """Join as who we are: the engine has lost what it knew, or we what it said.

@@ -266,10 +266,12 @@ class Servers:
         keeper: PinKeeper = TRUSTING,
         observer: Observer = NO_OBSERVER,
         configured: Callable[[str], bool] = lambda name: False,
+        may_run: Callable[[str], bool] | None = None,
     ) -> None:
         """`recall` gives what is known of a server, `keeper` what may be called; `reached`: `starts` of remotes.
 
-        `configured` says whether there is to be a server of a name.
+        `configured` says whether there is to be a server of a name, `may_run` whether it may have an actor here: in a
+        fleet, another node may own it.
         """
         self.directory: Directory[ServerMessage] = Directory(configured)
         self.statuses = Statuses()
@@ -288,7 +290,7 @@ class Servers:
         registers = Registers(self.directory, self.statuses, registry)
         self._launcher = Launcher(connect, shared, reached or starts, self.journals, registers)
         self.absences = Absences(registry, self.directory, self.journals)
-        self.may_run: Callable[[str], bool] = lambda name: True  # in a fleet, another node may own it
+        self.may_run = may_run or (lambda name: True)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run all children, from `started` on, until it is cancelled."""

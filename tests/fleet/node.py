@@ -104,11 +104,12 @@ class SimulatedNode:
         self.calls: Counter[str] = Counter()
         self.clock = SkewedClock(rate)
         engine = DistantEngine(world, self)
-        self.membership = Membership(engine, times, self.clock, self._describe, self._make_incarnation, self._take)
+        self.membership = Membership(
+            engine, times, self.clock, self._describe, self._make_incarnation, self._take, on_renewed=self._note_lease
+        )
         self.ownership = Ownership(engine, self.membership, self._end)
         self._scope = trio.CancelScope()
         self._lease_ends = 0.0
-        self.membership.on_renewed = self._note_lease
         self._nursery: trio.Nursery
 
     def _describe(self) -> Node:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -43,18 +42,16 @@ class _Opening(msgspec.Struct, eq=False):
 
 
 class Links:
-    """The links of this node. `node` says who it is now, `deliver` hands messages to launches that it owns."""
+    """The links of this node. `deliver` hands messages to launches that it owns, `watchers` hear of their resources."""
 
-    def __init__(self, keys: FleetKeys, node: Callable[[], Node], ownership: Ownership, deliver: Deliver) -> None:
+    def __init__(self, keys: FleetKeys, ownership: Ownership, deliver: Deliver, watchers: Watchers) -> None:
         self.certificate = NodeCertificate()
         self._keys = keys
-        self._node = node
         self._ownership = ownership
         self._deliver = deliver
         self.answer: AnswerRequest = _refuse
         """Answers requests of clients of other nodes."""
-        self.watchers: Watchers
-        """Who hears of changes of resources; set before it runs."""
+        self._watchers = watchers
         self._open: dict[str, OutgoingLink] = {}
         self._incoming: set[IncomingLink] = set()
         self._accepting = trio.CancelScope()
@@ -129,7 +126,7 @@ class Links:
 
     async def _open_link(self, node: Node, opening: _Opening) -> None:
         try:
-            link = OutgoingLink(FrameStream(await self._connect(node)), node.name, self.watchers)
+            link = OutgoingLink(FrameStream(await self._connect(node)), node.name, self._watchers)
             self._open[node.incarnation] = link
             self._nursery.start_soon(self._keep, node, link)
         except NodeAway as error:
@@ -153,7 +150,7 @@ class Links:
                 await stream.do_handshake()
                 if identity.fingerprint_of(stream.getpeercert(binary_form=True)) != node.certificate:
                     raise LinkRefused("another program answers at its address")
-                hello = identity.greet(self._keys, self._node().incarnation)
+                hello = identity.greet(self._keys, self._ownership.membership.node.incarnation)
                 await _say(stream, hello)
                 made = await _hear(stream, LinkChallenge)
                 await _say(stream, identity.respond(self._keys, hello, made, node.incarnation, node.certificate))
@@ -199,7 +196,7 @@ class Links:
         finally:
             self._strangers.release()
         link = IncomingLink(
-            FrameStream(stream), self._ownership, self._deliver, self._answer, self._nursery, self.watchers
+            FrameStream(stream), self._ownership, self._deliver, self._answer, self._nursery, self._watchers
         )
         self._incoming.add(link)
         if self._accepting.cancel_called:
@@ -221,7 +218,7 @@ class Links:
     async def _admit(self, stream: trio.abc.Stream) -> None:
         hello = await _hear(stream, LinkHello)
         fingerprint = self.certificate.fingerprint
-        made = identity.challenge(self._keys, hello, self._node().incarnation, fingerprint)
+        made = identity.challenge(self._keys, hello, self._ownership.membership.node.incarnation, fingerprint)
         await _say(stream, made)
         identity.check(self._keys, hello, made, await _hear(stream, LinkProof), fingerprint)
 

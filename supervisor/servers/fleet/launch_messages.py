@@ -6,49 +6,45 @@ A launch gets its actor with the first message for it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-import msgspec
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.offer import Offer
 from actors.errors import ActorStopped, ShuttingDown, SupervisorError
 from actors.kit import Address, Latest, Pauses, Reply
 from actors.kit.directory import Directory
 from actors.kit.mailbox import Envelope
 from actors.launch import is_own, server_of
 from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, WakeServer
-from actors.principal import LOCAL, Principal
-from actors.protocol.agreement.versions import Era
+from actors.principal import LOCAL
 from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.server import ServerMessage
 from actors.server.subscribers import Subscribers
 from supervisor.fleet.errors import Elsewhere, EngineSettling, LeaseEnded
 from supervisor.fleet.links.frames import ForLaunch
+from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.links import Links
 from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Place
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.servers.launches.running import Launches
 
 # Where launches are found in a fleet: here if this node owns them, else behind an address that looks like theirs.
-
-Send = Callable[[str, ForLaunch, Reply[Any]], None]
-"""Sends a message to a launch, wherever that is; its reply settles in any case."""
 
 
 class LaunchAddress(Address[ServerMessage]):
     """Stands for a launch that may be at another node. What cannot be for another node is refused."""
 
-    __slots__ = ("_launch", "_send_on")
+    __slots__ = ("_launch", "_messages")
 
-    def __init__(self, launch: str, send: Send) -> None:
+    def __init__(self, launch: str, messages: LaunchMessages) -> None:
         self._launch = launch
-        self._send_on = send
+        self._messages = messages
 
     def _put(self, envelope: Envelope[ServerMessage]) -> None:
         message, reply = envelope.message, envelope.reply
@@ -56,26 +52,22 @@ class LaunchAddress(Address[ServerMessage]):
             message, CallServer | WakeServer | RestartServer | RefreshServer | SleepServer
         ):
             raise ActorStopped("only its own node does that with it")
-        self._send_on(self._launch, message, reply)
+        self._messages.send(self._launch, message, reply)
 
 
 class FleetDirectory(Directory[ServerMessage]):
-    """Finds every launch. `local` has those that run here, `owns` says which may; `knows` of which that is asked."""
+    """Finds every launch. `local` has those that run here."""
 
-    def __init__(
-        self, local: Directory[ServerMessage], owns: Callable[[str], bool], knows: Callable[[str], bool], send: Send
-    ) -> None:
+    def __init__(self, local: Directory[ServerMessage], messages: LaunchMessages) -> None:
         super().__init__()
         self._local = local
-        self._owns = owns
-        self._knows = knows
-        self._send = send
+        self._messages = messages
 
     def find(self, name: str) -> Address[ServerMessage] | None:
         address = self._local.find(name)
-        if address is not None and self._owns(name):
+        if address is not None and self._messages.owns(name):
             return address
-        return LaunchAddress(name, self._send) if self._knows(name) else address
+        return LaunchAddress(name, self._messages) if self._messages.keys.has(name) else address
 
     def why_not(self, name: str) -> SupervisorError:
         return self._local.why_not(name)
@@ -146,29 +138,6 @@ server offers has time."""
 LOOK_AGAIN_S = 0.05
 
 
-class OwnLaunches(Protocol):
-    """The launches that not all share, each of somebody who may be known at other nodes alone."""
-
-    def holder_of(self, launch: str, principal: Principal) -> Principal:
-        """Return one of those who have a launch: `principal`, if that is one, and also if there is none."""
-
-    async def introduce(self, principal: Principal) -> None:
-        """Have what is started for somebody be known."""
-
-    async def begin(self, launch: str) -> None:
-        """Make a launch an actor that this node owns, if somebody has it."""
-
-    def end_here(self, launch: str) -> None:
-        """A launch has no actor any more."""
-
-
-class LaunchMemory(msgspec.Struct, frozen=True):
-    """What is known of a launch: what it offers by its name, the era that it speaks by its digest."""
-
-    offer: Callable[[str], Offer | None]
-    era: Callable[[str], Awaitable[Era | None]]
-
-
 class LaunchMessages:
     """Those that clients of this node send, and those that come from other nodes. Both settle in any case.
 
@@ -180,23 +149,20 @@ class LaunchMessages:
         deployment: Latest[Deployment],
         keys: LaunchKeys,
         ownership: Ownership,
-        links: Links,
+        fleet_keys: FleetKeys,
         servers: Servers,
-        known: LaunchMemory,
-        own: OwnLaunches,
+        launches: Launches,
     ) -> None:
         self.leaving: dict[str, trio.Event] = {}
         self.ending = False
         """The daemon ends: nothing is begun here any more."""
-        self.moved: Callable[[str], None] = lambda launch: None
-        """Called with each launch that does not run here any more, as another node may have it."""
         self._deployment = deployment
-        self._keys = keys
+        self.keys = keys
         self._ownership = ownership
-        self._links = links
         self._servers = servers
-        self._known = known
-        self._own = own
+        self._launches = launches
+        self.subscriptions = FleetSubscriptions(servers.subscribers, self)
+        self.links = Links(fleet_keys, ownership, self.deliver, self.subscriptions)
         self._beginning: dict[str, trio.Event] = {}
         self._nursery: trio.Nursery
 
@@ -206,15 +172,19 @@ class LaunchMessages:
             task_status.started()
             await trio.sleep_forever()
 
+    def owns(self, launch: str) -> bool:
+        """Say whether this node may act for a launch, now."""
+        return bool(self._ownership.fence(self.keys.key(launch)))
+
     def send(self, launch: str, message: ForLaunch, reply: Reply[Any]) -> None:
         """Send a message to a launch, wherever that is."""
         reply.release()
         self._nursery.start_soon(self._send, launch, message, reply)
 
     async def _send(self, launch: str, message: ForLaunch, reply: Reply[Any]) -> None:
-        key = self._keys.key(launch)
+        key = self.keys.key(launch)
         if is_own(launch):  # whoever takes it can tell by that how it is started
-            message = replace(message, principal=self._own.holder_of(launch, message.principal))
+            message = replace(message, principal=self._launches.holder_of(launch, message.principal))
 
         async def here(fence: int) -> None:
             answer: Reply[Any] = Reply()
@@ -225,7 +195,7 @@ class LaunchMessages:
         async def there(place: Place) -> None:
             answer: Reply[Any] = Reply()
             reply.on_abandon(lambda: answer.abandon(reply.abandoned_for))
-            await self._links.ask(place, message, answer)
+            await self.links.ask(place, message, answer)
             reply.answer(await answer.wait())
 
         began, in_no_hurry = trio.current_time(), isinstance(message, WakeServer) and not message.urgent
@@ -253,7 +223,7 @@ class LaunchMessages:
 
     def deliver(self, key: str, message: ForLaunch, reply: Reply[Any]) -> None:
         """Hand a message to a launch that this node owns; one without an actor gets one first."""
-        launch = self._keys.name(key)
+        launch = self.keys.name(key)
         message = replace(message, server=launch)
         if self.ending:
             reply.fail(ShuttingDown())
@@ -269,9 +239,9 @@ class LaunchMessages:
     async def _deliver_to_stranger(self, key: str, message: ForLaunch, reply: Reply[Any]) -> None:
         """Hand a message over that is for a launch of somebody who was not here yet, or for none."""
         try:
-            if is_own(self._keys.launch(key)):
-                await self._own.introduce(message.principal)
-            if self._keys.name(key):
+            if is_own(self.keys.launch(key)):
+                await self._launches.introduce(message.principal)
+            if self.keys.name(key):
                 self.deliver(key, message, reply)
             else:
                 await self._refuse(key, reply)
@@ -318,20 +288,20 @@ class LaunchMessages:
 
         False: it was begun again meanwhile, and is ours still.
         """
-        launch = self._keys.launch(key)
+        launch = self.keys.launch(key)
 
         def is_it(server: DeployedServer) -> bool:
-            return self._keys.key_of(server) == key
+            return self.keys.key_of(server) == key
 
-        await self._servers.wait_gone(launch, lambda server: is_it(server) and not self._keys.name(key))
+        await self._servers.wait_gone(launch, lambda server: is_it(server) and not self.keys.name(key))
         if not await self._ownership.release(key, lambda: self._servers.runs(launch, is_it)):
             return False
-        self._links.move(key)
+        self.links.move(key)
         return True
 
     def drop(self, launch: str) -> None:
         """Give a launch up that nobody has any more, as soon as nothing of it runs."""
-        self._nursery.start_soon(self._drop, self._keys.key(launch))
+        self._nursery.start_soon(self._drop, self.keys.key(launch))
 
     async def _drop(self, key: str) -> None:
         with suppress(SupervisorError):  # then it is ours until the lease ends
@@ -344,7 +314,7 @@ class LaunchMessages:
         """
         drain_s = self._deployment.value.settings.reload_drain_s if drain_s is None else drain_s
         for key in self._ownership.fences():
-            if key not in self.leaving and (launch := self._keys.name(key)):
+            if key not in self.leaving and (launch := self.keys.name(key)):
                 self.leaving[key] = trio.Event()
                 self._nursery.start_soon(self._move, key, launch, drain_s)
         moving = [*self.leaving.values()]
@@ -353,8 +323,8 @@ class LaunchMessages:
         return len(moving)
 
     async def _move(self, key: str, launch: str, drain_s: float) -> None:
-        await self._servers.remove(launch, DRAINED, drain_s, LaunchAddress(launch, self.send))
-        self._own.end_here(launch)
+        await self._servers.remove(launch, DRAINED, drain_s, LaunchAddress(launch, self))
+        self._launches.end_here(launch)
         stays = False
         with suppress(SupervisorError):  # then the others wait until the lease ends
             stays = not await self.give_up(key)
@@ -364,23 +334,22 @@ class LaunchMessages:
 
     async def show_elsewhere(self, launch: str) -> None:
         """Show a launch as one that does not run here."""
-        self._own.end_here(launch)
+        self._launches.end_here(launch)
         entry = self._deployment.value.entries.get(server_of(launch))
-        if entry is not None and self._keys.has(launch):  # else it is configured no longer, or nobody has it
+        if entry is not None and self.keys.has(launch):  # else it is configured no longer, or nobody has it
             off = self._servers.is_off(launch)
             await self._servers.absences.report_elsewhere(launch, entry.kind, off=off)
-        self.moved(launch)
+        self.subscriptions.ask_again(launch)  # another node may have it
 
     async def _begin(self, launch: str) -> None:
         """Make a launch an actor here, unless it was taken out of the configuration a moment ago."""
-        if is_own(launch):
-            await self._own.begin(launch)
-            return
         server = self._deployment.value.servers.get(launch)
-        if server is not None:
-            era = await self._known.era(server.digest)
+        if is_own(launch):
+            await self._launches.begin(launch)
+        elif server is not None:
+            offer, era = await self._launches.recall_one(server)
             if self._servers.directory.find(launch) is None:  # a reload may have begun it meanwhile
-                await self._servers.add(server, self._known.offer(launch), era, disabled=self._servers.is_off(launch))
+                await self._servers.add(server, offer, era, disabled=self._servers.is_off(launch))
 
 
 # Subscriptions of clients of this node to resources of launches that run at other nodes, and of theirs here.
@@ -394,19 +363,12 @@ ASK_S: Final = 60.0
 
 
 class FleetSubscriptions:
-    """Implements `supervisor.fleet.links.watches.Watchers`. `owns` says whether a launch is here."""
+    """Implements `supervisor.fleet.links.watches.Watchers`."""
 
-    def __init__(
-        self,
-        subscribers: Subscribers,
-        keys: LaunchKeys,
-        owns: Callable[[str], bool],
-        send: Callable[[str, ForLaunch, Reply[Any]], None],
-    ) -> None:
+    def __init__(self, subscribers: Subscribers, messages: LaunchMessages) -> None:
         self._subscribers = subscribers
-        self._keys = keys
-        self._owns = owns
-        self._send = send
+        self._messages = messages
+        self._keys = messages.keys
         self._is_of_node = False
         self._again: set[str] = set()
         self._bell = trio.lowlevel.ParkingLot()
@@ -457,9 +419,9 @@ class FleetSubscriptions:
 
     async def _ask(self, name: str) -> bool:
         """Ask the owner of a launch for all its resources; whoever runs here is asked by its actor. False: again."""
-        for uri in () if self._owns(name) else self._subscribers.uris(name):
+        for uri in () if self._messages.owns(name) else self._subscribers.uris(name):
             reply: Reply[Any] = Reply()
-            self._send(name, _message(name, SUBSCRIBE, uri), reply)
+            self._messages.send(name, _message(name, SUBSCRIBE, uri), reply)
             try:
                 with trio.fail_after(ASK_S):
                     await reply.wait()
@@ -472,8 +434,8 @@ class FleetSubscriptions:
 
     def _leave(self, name: str, uri: str) -> None:
         """Nobody here is subscribed to a resource any more: its owner need not tell us."""
-        if not self._is_of_node and self._keys.has(name) and not self._owns(name):
-            self._send(name, _message(name, UNSUBSCRIBE, uri), Reply())
+        if not self._is_of_node and self._keys.has(name) and not self._messages.owns(name):
+            self._messages.send(name, _message(name, UNSUBSCRIBE, uri), Reply())
 
 
 def _message(name: str, method: str, uri: str) -> CallServer:

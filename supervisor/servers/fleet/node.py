@@ -15,24 +15,22 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import trio
 
-from actors.catalogue.offer import Offer
 from actors.errors import ConfigError, SpawnFailed, SupervisorError
-from actors.kit import Address, Conditions, Latest, Reply
+from actors.kit import Address, Conditions, Latest
 from actors.kit.want import persist
 from actors.launch import is_own
 from actors.registry.actor import Message as RegistryMessage
+from actors.router import Router
 from actors.transport.base import Connection, Transport
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.errors import LeaseEnded
 from supervisor.fleet.lease import Lease, LeaseTimes
-from supervisor.fleet.links.frames import ForLaunch
 from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.incoming import AnswerRequest
-from supervisor.fleet.links.links import Links
 from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.membership import Membership, NodeClock, weight_of
 from supervisor.fleet.ownership import Ownership
@@ -44,9 +42,7 @@ from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.fleet.configuration import SharedConfiguration
 from supervisor.servers.fleet.launch_messages import (
     FleetDirectory,
-    FleetSubscriptions,
     LaunchKeys,
-    LaunchMemory,
     LaunchMessages,
 )
 from supervisor.servers.fleet.offers import FleetOffers
@@ -165,8 +161,6 @@ class FleetNode:
         self._place = place
         self.life = life
         self.peers: Peers | None = self
-        self.calls: Callable[[], int] = lambda: 0
-        """How many calls of clients of this node are under way."""
         self._free_bytes = free_bytes
         settings = deployment.value.settings.fleet
         self.name = settings.node or socket.gethostname()
@@ -175,22 +169,30 @@ class FleetNode:
         make = partial(secrets.token_hex, 8)
         self._clock = NodeClock()
         self._weight = 0, 0.0
-        self.membership = Membership(engine, times, self._clock, self._describe, make, self._take, conditions)
-        self.ownership = Ownership(engine, self.membership, self._end)
         self._guard = LeaseGuard(conditions)
-        self.membership.on_renewed = self._guard.tell
-        self.links = Links(keys, lambda: self.membership.node, self.ownership, self._deliver)
+        self.membership = Membership(
+            engine,
+            times,
+            self._clock,
+            self._describe,
+            make,
+            self._take,
+            conditions,
+            on_renewed=self._guard.tell,
+            on_joined=self._want_everything,
+        )
+        self.ownership = Ownership(engine, self.membership, self._end)
+        self._fleet_keys = keys
         self._engine = engine
         self._ended = EndedSessions(engine)
         self.note_ended, self.flush_sessions = self._ended.note, self._ended.flush
         self.offers = FleetOffers(engine, self.ownership, self._keys)
         self.records = SharedRecords(engine, keys.all, store=store)
         self.configuration = SharedConfiguration(self.records, deployment, self.name, self.membership.hurry)
-        self.membership.on_joined = self._want_everything
         self._servers: Servers
         self.messages: LaunchMessages
         """Has to run before clients can connect: what they send waits until this node is a member."""
-        self._subscriptions: FleetSubscriptions
+        self._router: Router
         self._nursery: trio.Nursery
 
     def transport(self, connect: Callable[[DeployedServer], Transport], server: DeployedServer) -> Transport:
@@ -198,35 +200,37 @@ class FleetNode:
         transport = connect(server)
         return OwnedTransport(transport, partial(self.ownership.fence, self._keys.key(server.name)))
 
-    def attach(self, servers: Servers, launches: Launches, recall: Callable[[str], Offer | None]) -> FleetDirectory:
-        """Have servers run only as long as this node owns them; return where launches are found from now on.
+    def may_run(self, launch: str) -> bool:
+        """Say whether a launch may have an actor here: one that this node owns, or that no node can own."""
+        return self.owns(launch) or not (is_own(launch) or self._keys.has(launch))
 
-        `recall` gives what is known of a launch.
-        """
+    def attach(self, servers: Servers, launches: Launches) -> FleetDirectory:
+        """Know what runs here; return where launches are found from now on."""
         self._servers = servers
         self._keys.knows = launches.knows
-        known = LaunchMemory(recall, launches.recall.recall_era)
         self.messages = LaunchMessages(
-            self._deployment, self._keys, self.ownership, self.links, servers, known, launches
+            self._deployment, self._keys, self.ownership, self._fleet_keys, servers, launches
         )
-        self._subscriptions = FleetSubscriptions(servers.subscribers, self._keys, self.owns, self.messages.send)
-        self.links.watchers = self._subscriptions
-        self.messages.moved = self._subscriptions.ask_again
-        servers.may_run = lambda launch: self.owns(launch) or not (is_own(launch) or self._keys.has(launch))
+        self.links = self.messages.links
         launches.dropped = self.messages.drop
-        launches.directory = FleetDirectory(servers.directory, self.owns, self._keys.has, self.messages.send)
+        launches.directory = FleetDirectory(servers.directory, self.messages)
         return launches.directory
-
-    def _deliver(self, key: str, message: ForLaunch, reply: Reply[Any]) -> None:
-        self.messages.deliver(key, message, reply)
 
     def owns(self, launch: str) -> bool:
         return bool(self.ownership.fence(self._keys.key(launch)))
 
     async def run(
-        self, registry: Address[RegistryMessage], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self,
+        registry: Address[RegistryMessage],
+        router: Router,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Be a node until it is cancelled, and a member of the fleet whenever it can be. Raises `ConfigError`."""
+        """Be a node until it is cancelled, and a member of the fleet whenever it can be. Raises `ConfigError`.
+
+        How much may be placed here depends on the calls of clients of this node, which `router` has.
+        """
+        self._router = router
         host, _, port = self._address.rpartition(":")
         try:
             listeners = await trio.open_tcp_listeners(int(port), host=host.strip("[]"))
@@ -241,7 +245,7 @@ class FleetNode:
             await self._nursery.start(self.links.run, listeners)
             self._nursery.start_soon(self._guard.run)
             self._nursery.start_soon(self._ended.run)
-            self._nursery.start_soon(self._subscriptions.run)
+            self._nursery.start_soon(self.messages.subscriptions.run)
             self._nursery.start_soon(self.records.run)
             self._nursery.start_soon(self.membership.run, self.ownership)
             self._nursery.start_soon(self.offers.run, registry)
@@ -340,7 +344,7 @@ class FleetNode:
 
     def _weigh(self) -> int:
         """Return how much may be placed here. It stays the same for a while: each change is told to every node."""
-        weight, now = weight_of(self._free_bytes(), self.calls()), self._clock.now()
+        weight, now = weight_of(self._free_bytes(), self._router.in_flight.calls), self._clock.now()
         told, told_at = self._weight
         if now - told_at >= WEIGHT_S or not told / 2 < weight < told * 2:
             self._weight = weight, now

@@ -135,7 +135,7 @@ class Launches:
         self._deployment = deployment
         self._servers = servers
         self._registry = registry
-        self.recall = recall
+        self._memory = recall
         self._people: dict[Principal, Person] = {}
         self._holders: defaultdict[str, set[Principal]] = defaultdict(set)
         self._counts: Counter[str] = Counter()
@@ -211,6 +211,11 @@ class Launches:
         if person is not None:
             await self.prepare(person)
 
+    async def recall_one(self, server: DeployedServer) -> tuple[Offer | None, Era | None]:
+        """Return what is known of a launch, also of one that all share: what it offers, and the era that it speaks."""
+        era = await self._memory.recall_era(server.digest)
+        return self._registry.offer(server.name), era
+
     async def begin(self, launch: str) -> None:
         """Make a launch an actor that this node owns; nothing happens if it has one, or nobody has it any more."""
         async with self._turn:
@@ -275,7 +280,7 @@ class Launches:
     async def _recall(self, launches: set[str]) -> None:
         """Have the registry know what launches offer; those of which nothing is known are started to be asked."""
         off = {name for name in launches if self._servers.is_off(name)}
-        offers = await self.recall.recall_offers(sorted(launches))
+        offers = await self._memory.recall_offers(sorted(launches))
         if offers:
             entries = self._deployment.value.entries  # the newest: a server may be gone by now
             known = {name: entries[server_of(name)].kind for name in offers if server_of(name) in entries}
@@ -296,7 +301,7 @@ class Launches:
     async def _start(self, deployed: DeployedServer, offer: Offer | None) -> None:
         """Make a launch an actor, or another one."""
         name, drain_s = deployed.name, self._deployment.value.settings.reload_drain_s
-        era = await self.recall.recall_era(deployed.digest) if name not in self._running else None
+        era = await self._memory.recall_era(deployed.digest) if name not in self._running else None
         before = self._running.pop(name, None)
         if self._servers.may_run(name):  # asked where nothing comes between this and the start: else others have it
             self._running[name] = deployed

@@ -113,8 +113,8 @@ class LinkedNode:
         times = LeaseTimes(lease_s=600.0)
         self.membership = Membership(engine, times, SteadyClock(), self._describe, lambda: f"{name}/1")
         self.own = Ownership(engine, self.membership, self._end)
-        self.links = Links(FleetKeys(keys), lambda: self.membership.node, self.own, self._deliver)
-        self.watchers = self.links.watchers = Heard()
+        self.watchers = Heard()
+        self.links = Links(FleetKeys(keys), self.own, self._deliver, self.watchers)
 
     def _describe(self) -> Node:
         known = getattr(self, "links", None)
