@@ -184,7 +184,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     directory = servers.directory if fleet is None else fleet.attach(servers, launches)
     capacity = Capacity(servers.directory, servers.statuses, ground.room, deployment, figures)
     router = Router(directory, settings.max_in_flight, launches.names.of, launches, capacity.overload)
-    house = House(
+    return House(
         started=started,
         clock=clock,
         closing=closing,
@@ -205,6 +205,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
             servers,
             registry,
             store,
+            directory,
             key=data.key("launch"),
             clock=clock,
             prepare=partial(accounts.open, core),
@@ -238,8 +239,6 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         ),
         fleet=fleet,
     )
-    house.reload.directory = directory
-    return house
 
 
 async def _recall(

@@ -35,16 +35,7 @@ _ONLY_PROXIES: Final = b'{"error":{"code":421,"message":"only the proxies in \\"
 
 
 class Dispatch:
-    """The handler of all connections. What is `cross_origin`, which `proxies` are believed and which `meters` count may
-    be set before."""
-
-    cross_origin = CrossOrigin(())
-    meters = Meters()
-    pass_on: Callable[[HttpRequest], Awaitable[bool]] | None = None
-    """Has a request of a browser answered that has its pages from another node of a fleet; False for every other."""
-    proxies: TrustedProxies | None = None
-    only_proxies = False
-    """Whether nobody else may connect: they encrypt, and what others send could be read on the way."""
+    """The handler of all connections."""
 
     def __init__(
         self,
@@ -55,8 +46,19 @@ class Dispatch:
         pages: Handler,
         page_sockets: Handler,
         event_streams: Handler,
+        *,
+        cross_origin: CrossOrigin,
+        meters: Meters,
+        proxies: TrustedProxies | None = None,
+        only_proxies: bool = False,
+        pass_on: Callable[[HttpRequest], Awaitable[bool]] | None = None,
     ) -> None:
-        """Without an `admission` nobody has to show who they are."""
+        """Without an `admission` nobody has to show who they are.
+
+        Of `proxies` it is believed for whom they ask. `only_proxies`: nobody else may connect, as they encrypt, and
+        what others send could be read on the way. `pass_on` has a request of a browser answered that has its pages from
+        another node of a fleet; it is False for every other.
+        """
         self._guard = guard
         self._admission = admission
         self._mcp_http = mcp_http
@@ -64,27 +66,32 @@ class Dispatch:
         self._pages = pages
         self._page_sockets = page_sockets
         self._event_streams = event_streams
+        self._cross_origin = cross_origin
+        self._meters = meters
+        self._proxies = proxies
+        self._only_proxies = only_proxies
+        self._pass_on = pass_on
 
     async def __call__(self, request: HttpRequest) -> None:
         request.told = self._count
         if request.path.startswith(PERSONAL_PATH):
             request.hide_query()
-        if self.proxies is not None:
-            request.forwarded_for = self.proxies.sender(request.address, request.fields)
-            if self.only_proxies and not self.proxies.may_connect(request.address):
-                self.meters.on_refusal("host")
+        if self._proxies is not None:
+            request.forwarded_for = self._proxies.sender(request.address, request.fields)
+            if self._only_proxies and not self._proxies.may_connect(request.address):
+                self._meters.on_refusal("host")
                 await request.refuse(421, _ONLY_PROXIES)
                 return
         refusal = self._guard.check(request.fields, request.target)
         if refusal is not None and not (refusal.reason == "origin_refused" and request.path.startswith(METADATA)):
             log.debug("refused with %d: %s", refusal.status, refusal.reason)
-            self.meters.on_refusal(_REASONS.get(refusal.reason, "malformed"))
+            self._meters.on_refusal(_REASONS.get(refusal.reason, "malformed"))
             await request.refuse(refusal.status, refusal.body())
             return
-        request.common = self.cross_origin.lines(request.fields) if b"origin" in request.fields.lines else ()
+        request.common = self._cross_origin.lines(request.fields) if b"origin" in request.fields.lines else ()
         if request.common and is_preflight(request.method, request.fields):
             await request.answer(204, lines=preflight_lines(request.fields))
-        elif self.pass_on is None or not await self.pass_on(request):
+        elif self._pass_on is None or not await self._pass_on(request):
             await self._receive(request)
 
     async def receive_visit(self, request: HttpRequest) -> None:
@@ -100,9 +107,9 @@ class Dispatch:
 
     def _count(self, request: HttpRequest, status: int) -> None:
         labels = request.method, route_of(request.path), _STATUSES.get(status) or str(status)
-        self.meters.http.add(labels, perf_counter() - request.began)
+        self._meters.http.add(labels, perf_counter() - request.began)
         if status == _TOO_LARGE:
-            self.meters.on_refusal("size")
+            self._meters.on_refusal("size")
 
     async def _admit(self, request: HttpRequest, admission: Admission) -> None:
         if (told := admission.public_answer(request)) is not None:
@@ -113,14 +120,14 @@ class Dispatch:
             admitted = await admission.ask(admitted, request)
         if isinstance(admitted, NotAllowed):
             if admitted.status != _SIGN_IN:
-                self.meters.on_refusal("rate" if admitted.status == _TOO_MANY else "auth")
+                self._meters.on_refusal("rate" if admitted.status == _TOO_MANY else "auth")
             await request.refuse(admitted.status, admitted.body, admitted.lines)
             return
         request.come_from(admitted)
         if not admitted.allows(EXECUTE):
             request.lacking = partial(admission.insufficient, request)
         if (full := admission.ongoing.refusal(request)) is not None:
-            self.meters.on_refusal("rate")
+            self._meters.on_refusal("rate")
             await request.refuse(_TOO_MANY, failure(b"null", full).body, _LATER)
             return
         with admission.ongoing.stay(request):

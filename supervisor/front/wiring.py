@@ -162,9 +162,24 @@ class Front:
         app = application(view)
         pages = Pages(app, BodyLimits(_PAGE_BODY_BYTES, settings.body_timeout_s))
         admission = _admission(settings, sockets, view)
-        guard, live = _guard(settings, sockets), PageSockets(view)
-        handler = Dispatch(guard, admission, http.serve, websocket.serve, pages, live, streams)
-        handler.cross_origin = CrossOrigin(settings.allowed_origins)
+        visits = None
+        if peers is not None:
+            visits = BrowserVisits(peers, BodyLimits(_PAGE_BODY_BYTES, settings.body_timeout_s), view.closing)
+            visits.name_node(app)
+        handler = Dispatch(
+            _guard(settings, sockets),
+            admission,
+            http.serve,
+            websocket.serve,
+            pages,
+            PageSockets(view),
+            streams,
+            cross_origin=CrossOrigin(settings.allowed_origins),
+            meters=view.meters,
+            proxies=TrustedProxies(settings.trusted_proxies) if settings.trusted_proxies else None,
+            only_proxies=_needs_proxy(settings),
+            pass_on=None if visits is None else visits.pass_on,
+        )
         if peers is not None:
 
             async def serve_for_node(door: str, request: HttpRequest) -> None:
@@ -178,14 +193,7 @@ class Front:
                 closing=view.closing,
             )
             peers.answer_with(answer_with(serve_for_node, handler.receive_visit, context))
-            visits = BrowserVisits(peers, BodyLimits(_PAGE_BODY_BYTES, settings.body_timeout_s), view.closing)
-            visits.name_node(app)
-            handler.pass_on = visits.pass_on
-        handler.meters = view.meters
         view.meters.count_sessions = lambda: len(http.sessions)
-        if settings.trusted_proxies:
-            handler.proxies = TrustedProxies(settings.trusted_proxies)
-            handler.only_proxies = _needs_proxy(settings)
 
         async def learn_late() -> None:
             await store.ready.wait()
@@ -374,10 +382,13 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     async def service_for(person: Person) -> Service:
         return (await doors.find_for(person, "")).service
 
-    control = Control(deployment, servers, house.router.address, registry, store, house.launches.call_up_all)
+    switches = None if house.fleet is None else SharedSwitches(house.fleet.records, house.known.off)
+    switched = None if switches is None else switches.note
+    control = Control(deployment, servers, house.router.address, registry, store, house.launches, switched)
+    if switches is not None:
+        core.start_soon(switches.run, control)
     if house.fleet is not None:
         records = house.fleet.records
-        core.start_soon(SharedSwitches(records, control, house.known.off).run)
         core.start_soon(SharedApprovals(records, house.known.approvals).run)
         core.start_soon(SharedValues(records, house.values).run)
         core.start_soon(SharedLogins(records, house.accounts, house.fleet.life).run)

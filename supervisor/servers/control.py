@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -23,6 +23,7 @@ from supervisor.config import ServerConfig
 from supervisor.config.keys import nearest_names
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.launches.running import Launches
 from supervisor.store import Store
 from supervisor.store.records import SwitchedOff
 
@@ -53,17 +54,17 @@ class Control:
         router: Address[RouterMessage],
         registry: Registry,
         store: Store,
-        call_up_all: Callable[[str], Awaitable[None]],
+        launches: Launches,
+        switched: Callable[[str, bool], None] | None = None,
     ) -> None:
-        """`call_up_all` has all launches of a server be actors."""
+        """`switched` is called when an operator has switched a server on or off."""
         self._deployment = deployment
         self._servers = servers
         self._router = router
         self._registry = registry
         self._store = store
-        self._call_up_all = call_up_all
-        self.switched: Callable[[str, bool], None] = lambda server, on: None
-        """Called when an operator has switched a server on or off."""
+        self._launches = launches
+        self._switched = switched or (lambda server, on: None)
 
     async def switch(self, server: str, *, on: bool) -> None:
         """Switch a server as it was ordered at another node of the fleet, if there is one of that name here."""
@@ -146,8 +147,8 @@ class Control:
         off = self._servers.disabled(server)
         # Before the wait: whoever gives up waiting meant it all the same.
         self._keep(server, on=False)
-        self.switched(server, False)
-        await self._call_up_all(server)
+        self._switched(server, False)
+        await self._launches.call_up_all(server)
         await self._servers.disable(server)
         if off:
             return Done(message=f"{server} was switched off already; to take it back: {command('enable', server)}")
@@ -159,7 +160,7 @@ class Control:
     async def _enable(self, server: str, principal: Principal) -> Done:
         off = self._servers.disabled(server)
         self._keep(server, on=True)
-        self.switched(server, True)
+        self._switched(server, True)
         await self._servers.enable(server)
         unknown = self._registry.offer(server) is None  # it was off when the daemon started, or never came up
         if unknown and server not in self._servers.absences.awaiting:

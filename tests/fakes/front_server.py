@@ -23,8 +23,9 @@ from supervisor.front.edge.request import BodyLimits, HttpRequest
 from supervisor.front.edge.serve import Certificates, serve
 from supervisor.front.edge.websocket import Handshake
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
-from supervisor.front.guard import Guard
+from supervisor.front.guard import CrossOrigin, Guard, TrustedProxies
 from supervisor.front.pages.app import Pages, create_app
+from supervisor.metrics.meters import Meters
 
 BODIES = BodyLimits(64 * 1024 * 1024, 30.0)
 
@@ -155,6 +156,8 @@ def dispatch(
     host: str = "127.0.0.1",
     bodies: BodyLimits = BODIES,
     gate: Admission | None = None,
+    proxies: TrustedProxies | None = None,
+    only_proxies: bool = False,
 ) -> Dispatch:
     """What the daemon serves with: the guard, MCP, and the pages that are registered."""
 
@@ -165,7 +168,18 @@ def dispatch(
     register(app)
     pages = Pages(app, bodies)
     doors = mcp_http or no_mcp, mcp_websocket or no_mcp
-    return Dispatch(Guard(host, []), gate, *doors, pages, page_sockets, event_streams)
+    return Dispatch(
+        Guard(host, []),
+        gate,
+        *doors,
+        pages,
+        page_sockets,
+        event_streams,
+        cross_origin=CrossOrigin(()),
+        meters=Meters(),
+        proxies=proxies,
+        only_proxies=only_proxies,
+    )
 
 
 @asynccontextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -54,8 +53,7 @@ async def make_node(
     from supervisor.servers.fleet.node import FleetNode
 
     keys = FleetKeys([_key_of(key) for key in deployment.value.settings.fleet.keys])
-    free = partial(_free_bytes, room)
-    node = FleetNode(engine, deployment, keys, data.place, data.life.hex(), free, room.conditions, store.fleet_records)
+    node = FleetNode(engine, deployment, keys, data, room, store.fleet_records)
     if store.ready.is_set():
         await _recall(node, store)
     else:
@@ -68,17 +66,13 @@ async def _recall(node: FleetNode, store: Store) -> None:
     await node.records.restore(await store.fleet_records.load())
 
 
-def _free_bytes(room: Room) -> int:
-    return room.look().available or 0
-
-
 def memory_of(fleet: FleetNode | None, memory: Memory) -> Memory:
     """Return what remembers servers; in a fleet, it tells the other nodes, too."""
     if fleet is None:
         return memory
     from supervisor.servers.fleet.offers import FleetMemory
 
-    return FleetMemory(memory, fleet.offers.publish)
+    return FleetMemory(memory, fleet.offers)
 
 
 def recall_of(fleet: FleetNode | None, kept: Recall) -> Recall:

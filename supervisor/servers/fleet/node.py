@@ -26,6 +26,7 @@ from actors.launch import is_own
 from actors.registry.actor import Message as RegistryMessage
 from actors.router import Router
 from actors.transport.base import Connection, Transport
+from actors.transport.stdio.resources.room import Room
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.errors import LeaseEnded
 from supervisor.fleet.lease import Lease, LeaseTimes
@@ -36,6 +37,7 @@ from supervisor.fleet.membership import Membership, NodeClock, weight_of
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import Entry, Node, OfferPublished, RecordPut
 from supervisor.fleet.status import FleetStatus, NodeStatus, Peers
+from supervisor.host.datadir import DataDir
 from supervisor.host.version import VERSION
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
@@ -141,8 +143,7 @@ LAPSED = "the lease of this node in the fleet has ended; another node takes it o
 class FleetNode:
     """One for a daemon that is in a fleet. Implements `Peers`, too.
 
-    `place` names its data directory, `life` its process, `free_bytes` says how much it can take, `store` keeps
-    what it has seen of records.
+    `data` names its place and its process, `room` says how much it can take, `store` keeps what it has seen of records.
     """
 
     def __init__(
@@ -150,18 +151,16 @@ class FleetNode:
         engine: Engine,
         deployment: Latest[Deployment],
         keys: FleetKeys,
-        place: str,
-        life: str,
-        free_bytes: Callable[[], int],
-        conditions: Conditions,
+        data: DataDir,
+        room: Room,
         store: Rows[FleetRecord],
     ) -> None:
         self._deployment = deployment
         self._keys = LaunchKeys(deployment)
-        self._place = place
-        self.life = life
+        self._place = data.place
+        self.life = data.life.hex()
         self.peers: Peers | None = self
-        self._free_bytes = free_bytes
+        self._room = room
         settings = deployment.value.settings.fleet
         self.name = settings.node or socket.gethostname()
         self._address = settings.listen
@@ -169,7 +168,7 @@ class FleetNode:
         make = partial(secrets.token_hex, 8)
         self._clock = NodeClock()
         self._weight = 0, 0.0
-        self._guard = LeaseGuard(conditions)
+        self._guard = LeaseGuard(room.conditions)
         self.membership = Membership(
             engine,
             times,
@@ -177,7 +176,7 @@ class FleetNode:
             self._describe,
             make,
             self._take,
-            conditions,
+            room.conditions,
             on_renewed=self._guard.tell,
             on_joined=self._want_everything,
         )
@@ -344,7 +343,7 @@ class FleetNode:
 
     def _weigh(self) -> int:
         """Return how much may be placed here. It stays the same for a while: each change is told to every node."""
-        weight, now = weight_of(self._free_bytes(), self._router.in_flight.calls), self._clock.now()
+        weight, now = weight_of(self._room.look().available or 0, self._router.in_flight.calls), self._clock.now()
         told, told_at = self._weight
         if now - told_at >= WEIGHT_S or not told / 2 < weight < told * 2:
             self._weight = weight, now

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -40,13 +40,13 @@ MAX_OF_OWN: Final = 100_000
 class FleetMemory:
     """Implements `actors.registry.actor.Memory`: remembers what servers offer, and has the fleet know of it."""
 
-    def __init__(self, memory: Memory, publish: Callable[[str, Offer], None]) -> None:
+    def __init__(self, memory: Memory, offers: FleetOffers) -> None:
         self._memory = memory
-        self._publish = publish
+        self._offers = offers
 
     def save_offer(self, server: str, offer: Offer) -> None:
         self._memory.save_offer(server, offer)
-        self._publish(server, offer)
+        self._offers.publish(server, offer)
 
     def forget(self, server: str) -> None:
         self._memory.forget(server)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from actors.errors import SupervisorError
 from actors.kit import Pauses
 from supervisor.fleet.engine import Engine
 from supervisor.identity.tokens import SavedToken, TokenStore, TokenTable
+from supervisor.servers.control import Control
 from supervisor.servers.fleet.records import Pending, Shared, SharedRecords
 from supervisor.store.approvals import Approvals
 
@@ -52,32 +53,25 @@ _ON: Final = b"on"
 _OFF: Final = b"off"
 
 
-class SwitchBoard(Protocol):
-    """Who switches the servers of this node. `switched` is called with what an operator has ordered here."""
-
-    switched: Callable[[str, bool], None]
-
-    def switch(self, server: str, *, on: bool) -> Awaitable[None]:
-        """Carry out what was ordered elsewhere. Raises what an order raises."""
-
-
 class SharedSwitches(Shared[str, bytes]):
     """Servers that are switched off, of which `off` are those that this node knows: what is ordered at one node is
     carried out at all. `run` has to run."""
 
-    def __init__(self, records: SharedRecords, board: SwitchBoard, off: Iterable[str]) -> None:
+    def __init__(self, records: SharedRecords, off: Iterable[str]) -> None:
         super().__init__(records, "switch", str, bytes)
-        self._board = board
         for server in off:
             self.know(server, _OFF)
-        board.switched = lambda server, on: self.tell(server, _ON if on else _OFF)
 
-    async def run(self) -> None:
+    def note(self, server: str, on: bool) -> None:
+        """Have other nodes know of what an operator has ordered here."""
+        self.tell(server, _ON if on else _OFF)
+
+    async def run(self, control: Control) -> None:
         """Carry out what other nodes were ordered, for ever."""
         while True:
             for server, state in (await self.wait(1)).items():
                 try:
-                    await self._board.switch(server, on=state != _OFF)
+                    await control.switch(server, on=state != _OFF)
                 except SupervisorError as error:
                     log.warning("%s is not switched as all nodes were told: %s", server, error.message)
 

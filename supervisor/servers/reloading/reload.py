@@ -19,12 +19,14 @@ from msgspec.structs import replace
 
 from actors.errors import ActorStopped, ConfigError, ShuttingDown, UnknownServer
 from actors.kit import Feed, Latest, Reply
+from actors.kit.directory import Directory
 from actors.kit.paths import absolute
 from actors.life.states import ALIVE
 from actors.registry.actor import Registry
 from actors.registry.happening import Happening
 from actors.registry.reviews import ReviewAgain
 from actors.registry_inbox import NamesChanged, RulesChanged
+from actors.server import ServerMessage
 from supervisor.config import Configuration, Settings
 from supervisor.config.edits import EMPTY, Change, add_entry, change_entry, names_in, remove_entry, supplement
 from supervisor.config.given import RestingServer
@@ -131,7 +133,8 @@ class Reload:
     may be changed before it is understood. `ephemeral` has entries by name that are there until the daemon ends, or the
     file has one of that name.
 
-    `source` says how the file does. `prepare` gets what a deployment needs that was not needed before.
+    `source` says how the file does. `directory` has all launches, also those of other nodes. `prepare` gets what a
+    deployment needs that was not needed before.
     """
 
     def __init__(
@@ -141,6 +144,7 @@ class Reload:
         servers: Servers,
         registry: Registry,
         store: Store,
+        directory: Directory[ServerMessage],
         *,
         key: bytes,
         clock: Callable[[], float],
@@ -153,7 +157,7 @@ class Reload:
         self.ephemeral: dict[str, dict[str, Any]] = {}
         self._deployment = deployment
         self._servers = servers
-        self.directory = servers.directory  # or one that finds launches elsewhere, too
+        self._directory = directory
         self._registry = registry
         self._feed: Feed[Happening] = registry.feed
         self._store = store
@@ -255,7 +259,7 @@ class Reload:
             self._set(new, plugins)  # other lines, other remarks
         else:
             await self._prepare(new)
-            nursery.start_soon(discover, self.directory, await self._apply(old, new, changes, plugins))
+            nursery.start_soon(discover, self._directory, await self._apply(old, new, changes, plugins))
         self.source.set(ConfigurationFile(path=self._path, loaded_at=self._clock(), restart=changes.restart))
         message = changes.sentence()
         if not idle or before.refused:

@@ -197,11 +197,10 @@ async def test_answers_may_not_be_sniffed_or_framed() -> None:
 
 
 async def test_where_a_proxy_encrypts_nobody_else_may_connect() -> None:
-    handler = dispatch(routes, mcp_http=mcp)
-    async with running(handler) as server:
-        handler.proxies, handler.only_proxies = TrustedProxies(["10.0.0.5"]), True
+    here, elsewhere = TrustedProxies(["10.0.0.5"]), _NobodyHere(["10.0.0.5"])
+    async with running(dispatch(routes, mcp_http=mcp, proxies=here, only_proxies=True)) as server:
         assert (await ask(server, "POST /mcp"))[0] == 418, "this machine may"
-        handler.proxies = _NobodyHere(["10.0.0.5"])
+    async with running(dispatch(routes, mcp_http=mcp, proxies=elsewhere, only_proxies=True)) as server:
         status, _, body = await ask(server, "POST /mcp")
         assert status == 421
         assert "trusted_proxies" in json.loads(body)["error"]["message"]
@@ -220,10 +219,8 @@ async def test_a_request_comes_from_where_a_proxy_says_that_is_believed() -> Non
         told.append(request.sender)
         await request.answer(200)
 
-    handler = dispatch(routes, mcp_http=tell)
-    async with running(handler) as server:
-        host = f"Host: 127.0.0.1:{server.port}"
-        for proxies in (None, TrustedProxies(["10.0.0.5"]), TrustedProxies(["127.0.0.0/8"])):
-            handler.proxies = proxies
+    for proxies in (None, TrustedProxies(["10.0.0.5"]), TrustedProxies(["127.0.0.0/8"])):
+        async with running(dispatch(routes, mcp_http=tell, proxies=proxies)) as server:
+            host = f"Host: 127.0.0.1:{server.port}"
             await ask(server, "POST /mcp", host, "X-Forwarded-For: 6.6.6.6, 192.0.2.1")
     assert told == ["127.0.0.1", "127.0.0.1", "192.0.2.1"]
