@@ -1,8 +1,9 @@
 """`python -m tests.mutants [NAME ...] [--list]`: put slips into a copy of the sources, each alone, and run their tests.
 
-NAME is a part of the names of those that are wanted; without one it is all of them. Each should be killed: a test fails
-with it. Ends with 1 where one survives or cannot be put in, or where the tests fail without any. Nothing here changes:
-what is tried is a copy of all files that are not ignored, with the changes that are not committed.
+NAME is a part of what those are called that are wanted, or of the paths of their tests; without one it is all of them.
+Each should be killed: a test fails with it. Ends with 1 where one survives or cannot be put in, or where the tests fail
+without any. Nothing here changes: what is tried is a copy of all files that are not ignored, with the changes that are
+not committed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PATIENCE_S: Final = 300.0
 """A mutant whose tests do not end is one that somebody would notice."""
 PASSED: Final = 0
 FAILED: Final = 1
-_FIRST: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_FIRST: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?= - |$)", re.MULTILINE)
 
 
 def copy(to: Path) -> None:
@@ -77,15 +78,17 @@ def verdict(mutant: Mutant, root: Path) -> tuple[bool, str]:
 
 
 def chosen(names: Sequence[str]) -> list[Mutant]:
+    """Return the mutants that have any of the names in theirs, or in the path of a test; all of them without one."""
     wanted = [name.lower() for name in names]
-    return [each for each in mutants() if not wanted or any(name in each.name.lower() for name in wanted)]
+    told = {each: "\n".join((each.name, *each.tests)).lower() for each in mutants()}
+    return [each for each, text in told.items() if not wanted or any(name in text for name in wanted)]
 
 
 def main() -> int:
     """Try them."""
     summary, _, more = (__doc__ or "").partition("\n\n")
     parser = ArgumentParser(prog="python -m tests.mutants", description=summary.partition(": ")[2], epilog=more)
-    parser.add_argument("name", nargs="*", help="a part of the name of a mutant")
+    parser.add_argument("name", nargs="*", help="a part of the name of a mutant, or of the path of a test of it")
     parser.add_argument("--list", action="store_true", help="say which there are, and run nothing")
     given = parser.parse_args()
     wanted = chosen(given.name)

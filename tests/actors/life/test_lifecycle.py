@@ -252,6 +252,13 @@ def test_a_restart_ordered_while_a_server_that_did_not_agree_is_being_stopped_is
     assert run(life, lifecycle.Exited(1, "stopped")) == Life(State.SPAWNING, "up", 2)
 
 
+def test_a_stop_is_not_taken_back_by_an_order_that_comes_while_the_server_ends() -> None:
+    stopping = run(Life(), lifecycle.Wake(), lifecycle.Spawned(1), lifecycle.Stop())
+    for order in (lifecycle.Wake(), lifecycle.Sleep(), lifecycle.Restart()):
+        assert run(stopping, order) == stopping == Life(State.DRAINING, "stopped", 1)
+    assert run(stopping, lifecycle.Exited(1, "stopped")).state is State.STOPPED
+
+
 def test_a_wake_serves_calls_before_the_lists_are_read_if_they_are_known() -> None:
     life = run(Life(), lifecycle.Wake(), lifecycle.Spawned(1))
     after, effects = step(life, lifecycle.Agreed(1, known=True))

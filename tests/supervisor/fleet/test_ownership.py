@@ -140,6 +140,13 @@ async def test_what_is_owned_ends_before_the_lease_does(autojump_clock: MockCloc
             await rigs["a"].own.find(launch)
 
 
+async def test_a_node_that_was_stopped_acts_for_nothing_when_it_goes_on(autojump_clock: MockClock) -> None:
+    async with fleet_of("a") as (_, rigs):
+        await rigs["a"].own.find("l")
+        autojump_clock.jump(TIMES.lease_s)  # nothing of it runs meanwhile
+        assert rigs["a"].own.fence("l") == 0
+
+
 async def test_it_is_renewed_often_enough_to_miss_one(autojump_clock: MockClock) -> None:
     async with fleet_of("a") as (engine, rigs):
         await rigs["a"].own.find("l")

@@ -58,6 +58,14 @@ async def test_totals_survive_a_restart_and_sort_tools(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.parametrize("outcome", ["rejected", "unreached", "cancelled"])
+async def test_a_call_that_says_nothing_of_its_tool_is_none_of_it(tmp_path: Path, outcome: CallOutcome) -> None:
+    async with open_store(tmp_path / "store.sqlite3") as store:
+        usage = usage_of(store)
+        usage.ledger.add(CallRecord(server="files", tool="read_file", outcome=outcome, took_ms=1.0))
+        assert usage.totals(LOCAL) == {}
+
+
 async def test_what_one_principal_called_is_no_business_of_another(tmp_path: Path) -> None:
     other = Principal("other")
     async with open_store(tmp_path / "store.sqlite3") as store:

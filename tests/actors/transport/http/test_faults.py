@@ -86,6 +86,7 @@ ERRORS = [
     Case("502", faults.status(502), ServerError, "unknown", AWAY),
     Case("503", faults.status(503, retry_after="3600"), ServerError, "unknown", AWAY),
     Case("301", faults.status(301, location="/mcp"), ProtocolViolation, "unknown", r"\(HTTP 301\)"),
+    Case("302", faults.status(302, location="/mcp"), ProtocolViolation, "unknown", r"\(HTTP 302\)"),
     Case("206", faults.status(206), ProtocolViolation, "unknown", r"it gave no answer \(HTTP 206\)"),
     Case("redirect", faults.status(307, location=faults.ELSEWHERE), ProtocolViolation, "unknown", ELSEWHERE),
     Case("redirect-302", faults.status(302, location=faults.ELSEWHERE), ProtocolViolation, "unknown", ELSEWHERE),

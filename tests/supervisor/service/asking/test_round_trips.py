@@ -194,6 +194,21 @@ async def test_a_question_ends_the_request_and_the_next_one_goes_on_with_the_cal
         assert len(here.parking) == 0
 
 
+async def test_nobody_else_goes_on_with_a_call_who_knows_its_state(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        first, caller, _ = await here.opened()
+        answer = caller.ask(SURE)
+        await settled()
+        stranger = msgspec.structs.replace(MODERN, principal=Principal("somebody else"))
+        theirs = here.begin(again(first, {"question-1": YES}, client=stranger))
+        await settled()
+        assert isinstance(theirs.value, MalformedRequest)
+        assert not answer.settled
+        here.begin(again(first, {"question-1": YES}))
+        await settled()
+        assert answer.settled
+
+
 async def test_questions_that_come_together_travel_together(autojump_clock: MockClock) -> None:
     async with rig() as here:
         first, caller, _ = await here.opened()
