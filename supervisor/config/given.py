@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -22,7 +22,7 @@ from actors.command_line import command
 from actors.errors import ConfigError
 from actors.transport.redaction import HIDDEN, Confidential, is_secret
 from supervisor.config.entry import ServerConfig
-from supervisor.config.expansion import TIERS, Reference, TieredText, fill_in
+from supervisor.config.expansion import TIERS, Reference, TieredText, expand, fill_in
 from supervisor.config.jsonc import KeyPath, show_path
 from supervisor.config.keys import hint_of, is_comment
 from supervisor.config.value_rules import ValueRule
@@ -254,16 +254,13 @@ def _dots(url: str) -> int:
 VALUES: Final = "values"
 _KINDS: Final[Mapping[Tier, str]] = {"user": "users", "team": "teams"}
 
-Expand = Callable[[str], str]
-"""Replaces variables of the environment in a text. Raises `ConfigError`."""
-
 
 class GivenReader:
     """The values of one user or team, as the file has them: a text, a list, or an object with one of them."""
 
-    def __init__(self, place: tuple[str, ...], expand: Expand, problem: Problem) -> None:
+    def __init__(self, place: tuple[str, ...], environ: Mapping[str, str], problem: Problem) -> None:
         self._place = (*place, VALUES)
-        self._expand = expand
+        self._environ = environ
         self._problem = problem
 
     def read(self, written: Any) -> Any:
@@ -295,7 +292,7 @@ class GivenReader:
 
     def _text(self, server: str, name: str, text: str) -> str:
         try:
-            return self._expand(text)
+            return expand(text, self._environ)
         except ConfigError as error:
             self._problem((*self._place, server, name), error.message, error.hint)
             return ""

@@ -18,7 +18,7 @@ from msgspec import Struct
 from actors.catalogue.tool_rules import ToolRules, fits
 from actors.catalogue.views import ViewProfile
 from supervisor.config.address import is_loopback
-from supervisor.config.given import VALUES, Expand, GivenReader
+from supervisor.config.given import VALUES, GivenReader
 from supervisor.config.jsonc import KeyPath
 from supervisor.config.keys import hint_of, is_comment, name_fault, suggest_name
 from supervisor.config.settings import Settings
@@ -113,10 +113,10 @@ _KINDS: Final[Mapping[str, type[Struct]]] = {"users": User, "teams": Team}
 _HTTPS: Final = "it begins with https://, as a secret or a key is fetched there"
 
 
-def read_identity(written: Any, expand: Expand, problem: Problem) -> dict[str, Any]:
+def read_identity(written: Any, environ: Mapping[str, str], problem: Problem) -> dict[str, Any]:
     """Return the members of the object as `People` takes them. `problem` takes keys from `supervisor` inwards."""
     own = read_members(People, written, (IDENTITY,), problem)
-    read: dict[str, Any] = {key: _read_named(key, own[key], expand, problem) for key in _KINDS if key in own}
+    read: dict[str, Any] = {key: _read_named(key, own[key], environ, problem) for key in _KINDS if key in own}
     issuers = [_read_issuer(at, each, problem) for at, each in enumerate(own.get(ISSUERS, ()))]
     _check_subjects(read.get("users", {}), [each.get("issuer") for each in issuers], problem)
     return {**read, ISSUERS: issuers}
@@ -174,7 +174,7 @@ def _check_subjects(users: Mapping[str, Mapping[str, Any]], issuers: list[str | 
         taken.add((issuer, subject))
 
 
-def _read_named(kind: str, named: dict[str, Any], expand: Expand, problem: Problem) -> dict[str, Any]:
+def _read_named(kind: str, named: dict[str, Any], environ: Mapping[str, str], problem: Problem) -> dict[str, Any]:
     read = {}
     for name, members in named.items():
         if is_comment(name):
@@ -182,7 +182,7 @@ def _read_named(kind: str, named: dict[str, Any], expand: Expand, problem: Probl
         if fault := name_fault(name):
             problem((IDENTITY, kind, name), fault, f'rename it, for example to "{suggest_name(name)}"')
         place = (IDENTITY, kind, name)
-        given = GivenReader(place, expand, problem).read(members.get(VALUES, {}))
+        given = GivenReader(place, environ, problem).read(members.get(VALUES, {}))
         own = read[name] = read_members(_KINDS[kind], {**members, VALUES: given}, place, problem)
         patterns = [] if isinstance(own.get(_CONFIRM), str) else own.get(_CONFIRM, [])
         for at in (at for at, each in enumerate(patterns) if ":" not in each and each != "*"):

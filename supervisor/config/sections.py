@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ from actors.protocol.wire.json import fault
 from actors.transport.redaction import Confidential
 from actors.transport.stdio.resources.allotment import MemoryBounds
 from supervisor.config.address import is_loopback, split_address
+from supervisor.config.expansion import expand, expand_home
 from supervisor.config.jsonc import KeyPath
 from supervisor.config.keys import hint_of, is_comment, name_fault, suggest_name
 from supervisor.config.values import (
@@ -87,13 +89,13 @@ class DescribeSettings(Confidential, Struct, frozen=True, kw_only=True):
         return _CLIENTS if self.sampling else self.model or self.command[0].rpartition("/")[2]
 
 
-def read_describe(written: Mapping[str, Any], expand: Callable[[str], str], problem: Problem) -> dict[str, Any]:
-    """Return the members of the object. `expand` may raise `ConfigError`; `problem` takes keys from `supervisor` on."""
+def read_describe(written: Mapping[str, Any], environ: Mapping[str, str], problem: Problem) -> dict[str, Any]:
+    """Return the members of the object. `problem` takes keys from `supervisor` on."""
     own = read_members(DescribeSettings, written, (DESCRIBE,), problem)
     try:
-        own |= {name: expand(own[name]) for name in ("url", "model", "key") if name in own}
+        own |= {name: expand(own[name], environ) for name in ("url", "model", "key") if name in own}
         if "command" in own:
-            own["command"] = [expand(word) for word in own["command"]]
+            own["command"] = [expand(word, environ) for word in own["command"]]
     except ConfigError as error:
         problem((DESCRIBE,), error.message, error.hint)
         return own
@@ -187,12 +189,12 @@ class EventSink(Confidential, Struct, frozen=True, kw_only=True):
 
 
 def read_event_sinks(
-    written: list[Any], expand: Callable[[str], str], place: Callable[[str], str], problem: Problem
+    written: list[Any], directory: Path, environ: Mapping[str, str], problem: Problem
 ) -> list[dict[str, Any]]:
-    """Return the members of each sink. `expand` fills variables in, `place` makes a path whole; both may raise
-    `ConfigError`. `problem` takes keys from `supervisor` inwards.
+    """Return the members of each sink; relative paths start at the directory. `problem` takes keys from `supervisor`
+    inwards.
     """
-    read = [_Reading((EVENT_SINKS, at), each, problem).read(expand, place) for at, each in enumerate(written)]
+    read = [_Reading((EVENT_SINKS, at), each, directory, environ, problem).read() for at, each in enumerate(written)]
     names = [each.get("name", "") for each in read]
     for at, name in enumerate(names):
         if name and name in names[:at]:
@@ -203,26 +205,32 @@ def read_event_sinks(
 class _Reading:
     """Reads one sink at its place."""
 
-    def __init__(self, at: KeyPath, written: Mapping[str, Any], problem: Problem) -> None:
+    def __init__(
+        self, at: KeyPath, written: Mapping[str, Any], directory: Path, environ: Mapping[str, str], problem: Problem
+    ) -> None:
         self._at = at
+        self._directory = directory
+        self._environ = environ
         self._problem = problem
         self._own = read_members(EventSink, written, at, problem)
 
-    def read(self, expand: Callable[[str], str], place: Callable[[str], str]) -> dict[str, Any]:
-        for key, make in (("url", expand), ("secret", expand), ("path", place)):
-            self._fill(self._own, key, make, key)
+    def read(self) -> dict[str, Any]:
+        for key in ("url", "secret", "path"):
+            self._fill(self._own, key, key)
         headers = dict(self._own.get("headers", {}))
         for name in headers:
-            self._fill(headers, name, expand, "headers", name)
+            self._fill(headers, name, "headers", name)
         own = self._own = {**self._own, "headers": headers}
         for below, message, hint in (*_faults_of_all(own), *_faults_of_http(own)):
             self._problem((*self._at, *below), message, hint)
         return own
 
-    def _fill(self, members: dict[str, Any], key: str, make: Callable[[str], str], *below: str) -> None:
+    def _fill(self, members: dict[str, Any], key: str, *below: str) -> None:
         try:
             if members.get(key):
-                members[key] = make(members[key])
+                text = expand(members[key], self._environ)
+                whole = below == ("path",)
+                members[key] = str(self._directory / expand_home(text, self._environ)) if whole else text
         except ConfigError as error:
             self._problem((*self._at, *below), error.message, error.hint)
 
@@ -306,13 +314,13 @@ class FleetSettings(Confidential, Struct, frozen=True, kw_only=True):
     are called as `node` says, with `-1` and so on behind it. Without an `engine` they have one of their own."""
 
 
-def read_fleet(written: Mapping[str, Any], expand: Callable[[str], str], problem: Problem) -> dict[str, Any]:
+def read_fleet(written: Mapping[str, Any], environ: Mapping[str, str], problem: Problem) -> dict[str, Any]:
     """Return the members of the object. `problem` takes keys from `supervisor` inwards."""
     own = read_members(FleetSettings, written, (FLEET,), problem)
     try:
-        own |= {name: expand(own[name]) for name in ("engine", "node", "listen") if name in own}
+        own |= {name: expand(own[name], environ) for name in ("engine", "node", "listen") if name in own}
         if "keys" in own:
-            own["keys"] = [expand(key) for key in own["keys"]]
+            own["keys"] = [expand(key, environ) for key in own["keys"]]
     except ConfigError as error:
         problem((FLEET,), error.message, error.hint)
         return own
@@ -393,7 +401,7 @@ class PluginEntry(Confidential, Struct, frozen=True):
 
 
 def read_plugins(
-    written: Mapping[str, Any], options_of: OptionsOf, expand: Callable[[str], str], problem: Problem
+    written: Mapping[str, Any], options_of: OptionsOf, environ: Mapping[str, str], problem: Problem
 ) -> dict[str, dict[str, Any]]:
     """Return the members of each plugin, objects as the file has them. `problem` takes keys from `supervisor` inwards.
 
@@ -406,7 +414,7 @@ def read_plugins(
         place: KeyPath = (PLUGINS, name)
         try:
             declared = options_of(name)
-            options = {key: _expand(value, expand) for key, value in members.items() if not is_comment(key)}
+            options = {key: _expand(value, environ) for key, value in members.items() if not is_comment(key)}
         except ConfigError as error:
             problem(place, error.message, error.hint)
             continue
@@ -419,12 +427,12 @@ def _below(problem: Problem, place: KeyPath, below: KeyPath, message: str, hint:
     problem((*place, *below), message, hint)
 
 
-def _expand(value: Any, expand: Callable[[str], str]) -> Any:
+def _expand(value: Any, environ: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
-        return {key: _expand(each, expand) for key, each in value.items()}
+        return {key: _expand(each, environ) for key, each in value.items()}
     if isinstance(value, list):
-        return [_expand(each, expand) for each in value]
-    return expand(value) if isinstance(value, str) else value
+        return [_expand(each, environ) for each in value]
+    return expand(value, environ) if isinstance(value, str) else value
 
 
 def _check_options(declared: type[Struct], options: Mapping[str, Any], problem: Problem) -> None:

@@ -256,24 +256,14 @@ def read_settings(
     for below, message, hint in type_faults(own, keys):
         findings.problem(("supervisor", *below), message, hint)
     raise_together(findings.problems[known:])
-    own["profiles"] = read_profiles(own.get("profiles", {}), own.get("profile"), partial(_of_settings, findings))
-    own[IDENTITY] = read_identity(
-        own.get(IDENTITY, {}), lambda text: expand(text, environ), partial(_of_settings, findings)
-    )
-    own[FLEET] = read_fleet(own.get(FLEET, {}), lambda text: expand(text, environ), partial(_of_settings, findings))
-    own[DESCRIBE] = read_describe(
-        own.get(DESCRIBE, {}), lambda text: expand(text, environ), partial(_of_settings, findings)
-    )
-    own[MEMORY] = read_memory(own.get(MEMORY, {}), partial(_of_settings, findings))
-    own[PLUGINS] = read_plugins(
-        own.get(PLUGINS, {}), options_of, lambda text: expand(text, environ), partial(_of_settings, findings)
-    )
-    own[EVENT_SINKS] = read_event_sinks(
-        own.get(EVENT_SINKS, []),
-        lambda text: expand(text, environ),
-        lambda text: str(directory / expand_home(expand(text, environ), environ)),
-        partial(_of_settings, findings),
-    )
+    problem = partial(_of_settings, findings)
+    own["profiles"] = read_profiles(own.get("profiles", {}), own.get("profile"), problem)
+    own[IDENTITY] = read_identity(own.get(IDENTITY, {}), environ, problem)
+    own[FLEET] = read_fleet(own.get(FLEET, {}), environ, problem)
+    own[DESCRIBE] = read_describe(own.get(DESCRIBE, {}), environ, problem)
+    own[MEMORY] = read_memory(own.get(MEMORY, {}), problem)
+    own[PLUGINS] = read_plugins(own.get(PLUGINS, {}), options_of, environ, problem)
+    own[EVENT_SINKS] = read_event_sinks(own.get(EVENT_SINKS, []), directory, environ, problem)
     for below, message, hint in _faults(own):
         findings.problem(("supervisor", *below), message, hint)
     raise_together(findings.problems[known:])
