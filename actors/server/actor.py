@@ -369,13 +369,13 @@ class ServerActor(Actor[ServerMessage]):
         self._traffic = self._server.traffic
         self._legacy = LegacySession(
             server,
-            lambda: self._server.discovery.offer,
+            self._server.discovery,
+            shared.keeper,
             lambda profile: ServerActor(
                 replace(profile, breakers=context.breakers.all), shared.beside(), Reporter(None)
             ),
             self.address,
             self.start_soon,
-            lambda: shared.keeper.holds(server.name),
         )
 
     @property

@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.offer import Offer
+from actors.catalogue.trust import PinKeeper
 from actors.errors import LoginRequired, ServerGaveUp, ServerStarting, Starved, SupervisorError
 from actors.kit import Address, Ask, Reply, StartSoon
 from actors.life.states import Life, State
@@ -34,6 +34,7 @@ from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.exchanges import NOTHING
 from actors.server.context import Profile
+from actors.server.discovery import Discovery
 from actors.server.inbox import Seat, ServerMessage, SessionEnded
 
 PAUSE_S: Final = 60.0
@@ -61,25 +62,25 @@ class SessionActor(Protocol):
 class LegacySession:
     """The session of one server, made when a call needs it.
 
-    `known` gives what the catalogue has of the server, `make` makes the actor, `main` is the mailbox of the server's
-    own. `possible`: it is no process, and not pinned to an era. `guarded`: calls wait until lists are read; a session
-    reads none, so what its tools are would not be known, and all calls go on in the modern conversation, as do those
-    that name the definition they are for.
+    `discovery` has what is known of the server, `make` makes the actor, `main` is the mailbox of the server's own.
+    `possible`: it is no process, and not pinned to an era. Where the `keeper` has calls wait until lists are read, all
+    go on in the modern conversation, as do those that name the definition they are for: a session reads no lists, so
+    what its tools are would not be known.
     """
 
     def __init__(
         self,
         server: Profile,
-        known: Callable[[], Offer | None],
+        discovery: Discovery,
+        keeper: PinKeeper,
         make: Callable[[Profile], SessionActor],
         main: Address[ServerMessage],
         start_soon: StartSoon,
-        guarded: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._guarded = guarded
+        self._keeper = keeper
         self.possible = server.transport.kind != "stdio" and server.settings.terms.only is None
         self._server = server
-        self._known = known
+        self._discovery = discovery
         self._make = make
         self._main = main
         self._start_soon = start_soon
@@ -108,9 +109,9 @@ class LegacySession:
             return False
         if message.retry or message.as_task or message.run or life.state not in (State.READY, State.DORMANT):
             return False
-        if self._refused or not self.possible or self._guarded() or message.definition:
+        if self._refused or not self.possible or self._keeper.holds(self._server.name) or message.definition:
             return False
-        known = self._known()
+        known = self._discovery.offer
         return known is not None and known.era == "modern" and trio.current_time() >= self._not_before
 
     def _send(self, message: CallServer, reply: Reply[Result]) -> None:
@@ -139,7 +140,7 @@ class LegacySession:
             settings=settings,
             restarts=server.restarts.without_restarts(),
             journal=server.journal.fresh(),
-            known=self._known(),
+            known=self._discovery.offer,
             era="legacy",
             seat=Seat(),
         )
