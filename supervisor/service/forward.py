@@ -69,9 +69,9 @@ class Forwarder:
         elicitations: Elicitations,
         launches: LaunchNames,
         hooks: CallHooks,
+        meters: Meters,
     ) -> None:
-        self.meters = Meters()
-        """Count what servers are asked; may be others from the start."""
+        self._meters = meters
         self._hooks = hooks
         self._launches = launches
         self._bench = bench
@@ -118,7 +118,7 @@ class Forwarder:
             exchange.waited_s = waited_s = result.waited_s
             self._tell(exchange, message, perf_counter() - began - waited_s)
             if waited_s:
-                self.meters.on_wait(waited_s, woke=result.woke)
+                self._meters.on_wait(waited_s, woke=result.woke)
         if refused is not None:
             forget_frames(refused)
             result = await self._error_result(client, request, refused)
@@ -161,7 +161,7 @@ class Forwarder:
             trace_id = exchange.trace.trace_id if exchange.trace is not None else ""
             transport = "tcp" if self._deployment.value.is_remote(message.server) else "pipe"
             seconds = seconds if seconds > 0 else 0.0
-            self.meters.on_answer(message.server, message.method, transport, seconds, label, trace_id)
+            self._meters.on_answer(message.server, message.method, transport, seconds, label, trace_id)
 
     def _message(self, exchange: Exchange, request: ServerRequest) -> CallServer:
         client, rules, task = exchange.client, self._deployment.value.rules_of(request.server), request.task

@@ -134,8 +134,9 @@ class ServiceParts:
 
         self.plugin_table = plugins or PluginTable()
         hooks = CallHooks(self.plugin_table, deployment, self.bench, audit, asking, traits_of)
-        self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks)
-        self.forward.meters = meters
+        self.forward = Forwarder(
+            round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks, meters
+        )
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
         kept = journal or Journal(time.time)
         of_servers = ServerEvents(router, catalogue, self.launches, self.forward.timeout_s, self.bench)

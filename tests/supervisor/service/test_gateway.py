@@ -50,6 +50,7 @@ from supervisor.identity.audit import NO_AUDIT
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.metatools.discovery import search
 from supervisor.metatools.lean import lean
+from supervisor.metrics.meters import Meters
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import Elicitations
@@ -386,7 +387,7 @@ def forwarder(answer: Callable[[CallServer], Result], plugins: PluginTable | Non
     trips = round_trips(FakeRouter(answer), cell, parking)
     asking = PluginQuestions(parking, cell, elicitations, bench)
     hooks = CallHooks(plugins or PluginTable(), cell, bench, NO_AUDIT, asking)
-    return Forwarder(trips, cell, bench, HeldTasks(cell, bytes(32)), elicitations, names, hooks)
+    return Forwarder(trips, cell, bench, HeldTasks(cell, bytes(32)), elicitations, names, hooks, Meters())
 
 
 @both
