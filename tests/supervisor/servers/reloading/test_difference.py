@@ -161,7 +161,7 @@ READ_IN: dict[str, set[str]] = {
     "identity": {
         *("config/load", "config/provenance", "config/identity", "servers/deployment", "service/realms"),
         "commands/explain",
-        *("values/checks", "values/holders", "values/rows", "values/explained", "servers/safety"),
+        *("values/rows", "values/table", "servers/safety"),
         *(
             "front/admission",
             "front/pages/view",
