@@ -11,16 +11,27 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from actors.catalogue.offer import Offer
-from actors.instance_status import InstanceStatus
 from actors.kit.mailbox import Address, Ask, Reply
 from actors.life.breakers import OpenBreaker
 from actors.life.states import Down, State, Wanted
-from actors.observer import CallTrace
 from actors.principal import LOCAL, ClientKey, Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.questions import Visitor
 from actors.protocol.listing import Readings
 from actors.protocol.outbound import ClientRequest
+
+
+class CallTrace(Protocol):
+    """The trace that a call is in."""
+
+    def send(self, meta: bytes) -> bytes:
+        """The call is sent now, for the first time or again. Return its `_meta` with the context of the trace.
+
+        Both are JSON members without braces.
+        """
+
+    def end(self, error: str, code: int = 0) -> None:
+        """It is over; `error` is a value of `error.type`, empty for none, `code` that of the answer, if it has one."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -198,6 +209,28 @@ Activity = Literal["waiting for its turn", "waiting for room", "installing"]
 """What a server that is starting does: others start or install before it; its launcher installs it first."""
 
 
+class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One instance by its number, which no other one of its launch has meanwhile. Moments are of the trio clock.
+
+    `leads`: its lists are those of the launch. `address` is that of a replica, as it may be shown. `leaving`: it gets
+    no more calls, and ends. `last_error` is what is wrong now.
+    """
+
+    number: int
+    state: State
+    since: float
+    pid: int | None = None
+    leads: bool = False
+    address: str = ""
+    leaving: bool = False
+    in_flight: int = 0
+    waiting: int = 0
+    calls: int = 0
+    failures: int = 0
+    restarts: int = 0
+    last_error: str | None = None
+
+
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How one server is doing. Moments are of the trio clock, as that on the wall may be set. Calls are totals.
 
@@ -205,7 +238,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     None before; `activity` says more where there is more to say. `next_start` is when a
     server that failed is tried again by itself, None if it is not. `disabled`: it is switched off, nothing may start
     it, and a call that names it is told so. `requires_reauth`: its operator has to log in there. `reason`: why it
-    failed, in words that may reach clients. `last_error` is what is wrong now, for operators, since `last_error_at`; a
+    failed, in words that may reach clients; where that is how its process ended, its `exit_code` or `signal` is there,
+    too. `last_error` is what is wrong now, for operators, since `last_error_at`; a
     server that recovered has none. `server_version` is what it says of its own version. `strays` are answers that
     matched nothing, `unheard` notifications about calls that went to nobody: unwanted, of no known call, or too many
     for their client. `one_at_a_time`: calls of tools that may ask take turns, as it asked something while several were
@@ -252,6 +286,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     disabled: bool = False
     requires_reauth: bool = False
     reason: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
     awaits: tuple[str, ...] = ()
     down: Down | None = None
     discovery: Readings = Readings()

@@ -146,7 +146,7 @@ class Daemon:
 
     async def _start(self, house: House, core: trio.Nursery) -> None:
         parts, registry = house.parts, house.registry
-        parts.start("events", partial(house.events.run, registry.feed, house.deployment))
+        parts.start("events", partial(house.events.run, registry.facts, house.deployment))
         await core.start(registry.run)
         parts.start("garbage", partial(keep_catalogue, registry.catalogue))
         parts.start("usage", house.usage.run)
@@ -226,7 +226,7 @@ class Daemon:
         await house.keeper.close()
         house.usage.flush()
         house.trail.close()
-        await house.events.end(house.registry.feed, self._left_s)
+        await house.events.end(house.registry.facts, self._left_s)
         await close_tracer(house.tracer)
 
     def _left_s(self) -> float:

@@ -12,6 +12,7 @@ import trio
 
 from actors.catalogue.documents import no_phrases
 from actors.catalogue.offer import Offer
+from actors.facts import FactLog
 from actors.kit import Conditions, Latest
 from actors.kit.directory import Directory
 from actors.protocol.agreement.era import Identity
@@ -137,7 +138,8 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     started, settings = trio.current_time(), ground.configuration.settings
     data, store, clock = ground.data, ground.store, ground.clock
     share_keys(data, settings.fleet)
-    table = PluginTable(clock, ground.conditions)
+    facts = FactLog(clock)
+    table = PluginTable(facts, ground.conditions)
     plugins = DeployedPlugins(table)
     deployment = Latest(await plugins.deploy(ground.configuration, data.key("launch")))
     values = ValueTable(deployment, store.values, data.key("values"))
@@ -155,7 +157,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     elif store.ready.is_set() and await store.fleet_records.load():
         store.fleet_records.forget()  # what is done without a fleet from now on is newer
     sources = await open_sources(settings, store)
-    registry = await _make_registry(ground, deployment, known, memory_of(fleet, known.memory), table, sources)
+    registry = await _make_registry(ground, deployment, known, memory_of(fleet, known.memory), table, sources, facts)
     reach = _Reach(ground)
     connect = ground.connect or reach
     servers = Servers(
@@ -168,7 +170,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         conditions=ground.conditions,
         recall=registry.offer,
         keeper=known.approvals.pinning,
-        observer=meters if tracer is None else tracer.observe(meters),
+        facts=facts,
         configured=lambda name: name in deployment.value.entries,
         may_run=None if fleet is None else fleet.may_run,
     )
@@ -178,6 +180,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     reach.accounts = accounts = _make_accounts(ground, deployment, launches.logged_in, trail)
     events = _make_events(ground, deployment, registry, launches)
     usage.ledger.takers += (meters.take, events.take)
+    facts.projections += [meters] if tracer is None else [meters, tracer]
     events.settle = usage.ledger.settle
     trail.tell, ground.conditions.tell = events.note, events.lack
     figures = Figures(since_boot).get
@@ -259,16 +262,18 @@ async def _make_registry(
     memory: Memory,
     table: PluginTable,
     sources: Sources | None,
+    facts: FactLog,
 ) -> Registry:
     """Return the registry, which knows what is known of servers that are configured and on."""
     settings, deployed = deployment.value.settings, deployment.value
     kinds = {name: server.config.kind for name, server in deployed.servers.items() if name not in known.off}
     offers = {name: (kinds[name], offer) for name, offer in known.offers.items() if name in kinds}
-    registry = Registry(
+    return Registry(
         offers,
         memory,
         TokenCounter(ground.data.tokenizer_cache, settings.tokenizer_timeout_s).count,
         ground.clock,
+        facts=facts,
         embedding=Embedding(partial(neural.load, settings.rerank, ground.data.model), ground.store.vectors),
         conditions=ground.conditions,
         names=deployed.names,
@@ -279,8 +284,6 @@ async def _make_registry(
         reviewer=table,
         reviewed={name: await table.review(name, offer) for name, (_, offer) in offers.items()},
     )
-    table.feed = registry.feed
-    return registry
 
 
 def _make_events(

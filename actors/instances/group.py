@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer, unchanged
 from actors.errors import ActorStopped, SupervisorError
-from actors.instance_status import InstanceChanged, InstanceStatus
+from actors.facts import InstanceChanged
 from actors.instances.dispatch import InstanceDispatch
 from actors.instances.instance import ClientInstances, Instance, InstanceSpec, Leading, MakeInstance
 from actors.instances.settings import InstanceSettings
@@ -34,6 +34,7 @@ from actors.messages import (
     CloseBreakers,
     Departure,
     EraLearned,
+    InstanceStatus,
     ReadServer,
     RefreshServer,
     RestartServer,
@@ -209,6 +210,8 @@ def whole(
         wanted=first.wanted,
         since=first.since,
         reason=first.reason,
+        exit_code=first.exit_code,
+        signal=first.signal,
         activity=first.activity,
         next_start=first.next_start,
         retry_at=first.retry_at,
@@ -362,15 +365,18 @@ class InstanceGroup(Actor[GroupMessage]):
         self._leading.follow()
         if fact.previous is not fact.status.state:
             self._tell(instance.row(fact.status), fact.previous, fact.reason)
-        self._report(fact.reason)
+        self._report(fact)
         self._clients.look(instance)
 
     def _tell(self, row: InstanceStatus, previous: State, reason: str) -> None:
-        self._reporter.report(InstanceChanged(server=self._server, instance=row, previous=previous, reason=reason))
+        self._reporter.report(InstanceChanged(launch=self._server, instance=row, previous=previous, reason=reason))
 
-    def _report(self, reason: str = "") -> None:
-        """Tell how the launch is doing as one."""
-        status, previous = self.status(), self._state
+    def _report(self, fact: ServerChanged | None = None) -> None:
+        """Tell how the launch is doing as one, since that happened to an instance, for its reason."""
+        status, previous, reason = self.status(), self._state, ""
+        if fact is not None and fact.reason:
+            reason = fact.reason
+            status = replace(status, exit_code=fact.status.exit_code, signal=fact.status.signal)
         self._state = status.state
         self._reporter.report(ServerChanged(status=status, previous=previous, reason=reason))
 

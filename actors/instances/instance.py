@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
 from actors.errors import SupervisorError, TooManyCalls
-from actors.instance_status import InstanceStatus
 from actors.instances.choice import Candidate
 from actors.kit import ClientQuota
 from actors.kit.reporter import Reporter
 from actors.life.states import State
-from actors.messages import ServerStatus
+from actors.messages import InstanceStatus, ServerStatus
 from actors.principal import ClientKey
 from actors.protocol.agreement.versions import Era
 from actors.server.actor import ServerActor

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
-from actors.observer import BreakerScope
+BreakerScope = Literal["server", "tool", "discovery"]
+"""What a breaker is about."""
 
 SPREAD: Final = 0.2
 """By this share a pause is longer or shorter, so that not all servers are probed at once."""

@@ -7,26 +7,26 @@ wait, with what was published before still there; a bug with one server's texts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
+from actors import facts
 from actors.catalogue.documents import Phrases, no_phrases
 from actors.catalogue.names import ServerNames
 from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import NO_CHANGES, NO_RULES, ToolChanges, ToolRules
 from actors.catalogue.trust import Foreseen, Standing
-from actors.installation import DISABLED, installation_status
-from actors.instance_status import InstanceChanged
-from actors.kit import Actor, Conditions, Feed, Latest, Reply
+from actors.facts import Fact, FactLog, InstanceChanged, StateChange
+from actors.installation import DISABLED, installation_status, is_available
+from actors.kit import Actor, Conditions, Latest, Reply
 from actors.launch import is_own, launches_of, server_of
+from actors.life.states import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
-from actors.registry import happening
 from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Uncountable, has_same_tools
-from actors.registry.happening import Happening, StateChanges
 from actors.registry.indexing import Embedding, Indexing
 from actors.registry.indexing import Indexed as Indexed
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
@@ -37,9 +37,11 @@ from actors.search.index import Index
 
 SAVE_AGAIN_S: Final = 3600.0
 """By how much the time of the last reading may be wrong in the store."""
-Fact = ServerListed | ServerChanged | InstanceChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
+MAX_WAITING: Final = 500
+"""So many tools that wait for approval are named in one fact."""
+Report = ServerListed | ServerChanged | InstanceChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
 Work = Indexed | Counted | Uncountable | OfferReviewed | LaunchesReviewed | ReviewAgain
-Message = Fact | Work | PhrasesChanged | LaunchesRecalled | PinsRead | AwaitShown | ApproveTools
+Message = Report | Work | PhrasesChanged | LaunchesRecalled | PinsRead | AwaitShown | ApproveTools
 
 
 class Memory(Protocol):
@@ -82,7 +84,7 @@ class OfferSaver:
 
 
 class Registry(Actor[Message]):
-    """One per daemon. `catalogue`, `statuses`, `feed` and `changes` may be read by anybody."""
+    """One per daemon. `catalogue`, `statuses` and `facts` may be read by anybody."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class Registry(Actor[Message]):
         counter: Counter,
         clock: Callable[[], float],
         *,
-        feed_size: int = 1000,
+        facts: FactLog | None = None,
         embedding: Embedding | None = None,
         conditions: Conditions | None = None,
         names: ServerNames | None = None,
@@ -122,8 +124,7 @@ class Registry(Actor[Message]):
         first = Catalogue(index=Index.empty(), indexed=not known, names=self._names)
         self.catalogue: Latest[Catalogue] = Latest(first)
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
-        self.feed: Feed[Happening] = Feed(feed_size)
-        self.changes = StateChanges()
+        self.facts = facts or FactLog(clock)
         self._told: dict[str, str] = {}
         self._entries |= {
             name: self._make(name, kind, own, (reviewed or {}).get(name, NO_CHANGES))
@@ -151,11 +152,13 @@ class Registry(Actor[Message]):
         return entry.own if (entry := self._entries.get(server)) is not None else None
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
-        if isinstance(message, ServerListed | InstanceChanged):
-            self._emit(*happening.of_fact(message))
+        if isinstance(message, ServerListed):
+            self.note(_reading(message))
         match message:
             case ServerChanged():
                 self._on_changed(message)
+            case InstanceChanged():
+                self.note(message)
             case ServerListed() | LaunchesRecalled() | AwaitShown() if self._reviews.take(message, reply):
                 pass  # it comes back when what it is about was looked at
             case ServerListed(server=server, offer=own):
@@ -184,7 +187,7 @@ class Registry(Actor[Message]):
                 self._pinning.forget(server)
                 self._saver.forget(server)
                 self._reviews.forget(server)
-                self.changes.forget(server)
+                self.facts.states.forget(server)
                 self._told.pop(server, None)
                 self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
                 self._mark(server)
@@ -206,11 +209,11 @@ class Registry(Actor[Message]):
         status = message.status
         before = self.statuses.value.get(status.server)
         self.statuses.set({**self.statuses.value, status.server: status})
-        for type_, data in happening.breaker_changes(before, status):
-            self._emit(type_, status.server, data)
+        for fact in breaker_changes(before, status):
+            self.note(fact)
         moved = before is None or message.previous is not status.state or before.disabled != status.disabled
         self._tell(message, moved=moved)
-        available, entry = happening.is_usable(status), self._entries.get(status.server)
+        available, entry = _is_usable(status), self._entries.get(status.server)
         if entry is not None and entry.available != available:
             self._put(status.server, replace(entry, available=available), status.reason)
 
@@ -221,8 +224,7 @@ class Registry(Actor[Message]):
         before = self._told.get(launch, word)
         if moved or word != before:
             self._told[launch] = word
-            self._emit("server_state", launch, happening.state_data(message, word, before))
-            self.changes.add(message, word, self._clock())
+            self.note(state_change(message, word, before))
 
     def _word_of(self, status: ServerStatus) -> str:
         entry = self.catalogue.value.of_launch(status.server)
@@ -239,7 +241,8 @@ class Registry(Actor[Message]):
         before = self._entries.get(launch)
         self._entries[launch] = self._variants.share(launch, entry)
         if before is not None and before.available != entry.available:
-            self._emit(*happening.availability(entry, launch, reason))
+            kind = facts.Available if entry.available else facts.Unavailable
+            self.note(kind(launch=launch, tools=len(entry.tools), reason=reason))
         self._mark(launch)
 
     def _on_reviewed(self, message: OfferReviewed) -> None:
@@ -265,7 +268,7 @@ class Registry(Actor[Message]):
         if before is not None and has_same_tools(before.own, own):
             own = replace(own, token_counts=before.own.token_counts, tokens_exact=before.own.tokens_exact)
         kind = status.transport if status is not None else "stdio"
-        available = status is None or happening.is_usable(status)
+        available = status is None or _is_usable(status)
         same = before is not None and (before.available, before.changes) == (available, changes)
         if same and before is not None and unchanged(before.own, own):
             self._judge_again([server], foreseen)
@@ -301,7 +304,8 @@ class Registry(Actor[Message]):
         before = self._entries.get(server)
         standing = self._pinning.judge(server, own, foreseen)
         if standing.waiting != (before.standing.waiting if before is not None else {}):
-            self._emit("tools_waiting", server, happening.waiting_data(standing))
+            waiting, tools = len(standing.waiting), dict([*standing.waiting.items()][:MAX_WAITING])
+            self.note(facts.ApprovalsWanted(launch=server, waiting=waiting, held=standing.holds, tools=tools))
         return standing
 
     def _judge_again(self, launches: Iterable[str], foreseen: Foreseen | None = None) -> None:
@@ -354,8 +358,13 @@ class Registry(Actor[Message]):
         self._indexing.on_published(message)
         self._tell_listed(entries)
         for server, change in changes.items():
-            for type_, data in happening.change_data(change):
-                self._emit(type_, server, data)
+            for kind, part in (
+                (facts.ToolsChange, change.tools),
+                (facts.ResourcesChange, change.resources),
+                (facts.PromptsChange, change.prompts),
+            ):
+                if part:
+                    self.note(kind(launch=server, change=part))
         self._counting.want(entries)
 
     def _on_counted(self, message: Counted) -> None:
@@ -371,8 +380,49 @@ class Registry(Actor[Message]):
         if shown is not None and has_same_tools(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
         for launch in alike if counted.offer != entry.offer else ():
-            self._emit("tools_counted", launch, {})
+            self.note(facts.ToolsCounted(launch=launch))
 
-    def _emit(self, type_: str, server: str | None, data: dict[str, Any]) -> None:
-        revision = self.catalogue.value.revision
-        self.feed.append(Happening(type=type_, time=self._clock(), server=server, revision=revision, data=data))
+    def note(self, fact: Fact) -> None:
+        """Note what happened at this revision of the catalogue."""
+        self.facts.note(fact, revision=self.catalogue.value.revision)
+
+
+def state_change(message: ServerChanged, word: str, before: str) -> StateChange:
+    """Return what is told of a server whose users may expect a `word` of it, where they could expect another one."""
+    status, reason = message.status, message.reason
+    if not reason and (status.state in (State.FAILED, State.RESPAWNING) or status.down):
+        reason = status.reason
+    return StateChange(
+        launch=status.server,
+        state=status.state,
+        previous=message.previous,
+        status=word,
+        previous_status=before,
+        disabled=status.disabled,
+        pid=status.pid,
+        reason=reason,
+        exit_code=status.exit_code,
+        signal=status.signal,
+    )
+
+
+def breaker_changes(before: ServerStatus | None, after: ServerStatus) -> Iterator[facts.LeftAlone | facts.UsedAgain]:
+    """Yield a fact for each breaker that opened, for the first time or again, or has closed."""
+    old = {(each.breaker, each.tool): each for each in (before.breakers if before is not None else ())}
+    new = {(each.breaker, each.tool): each for each in after.breakers}
+    for key, each in new.items():
+        if key not in old or old[key].until != each.until:
+            yield facts.LeftAlone(launch=after.server, breaker=each, reason=each.reason)
+    yield from (facts.UsedAgain(launch=after.server, breaker=each) for key, each in old.items() if key not in new)
+
+
+def _reading(message: ServerListed) -> Fact:
+    launch, offer, seconds = message.server, message.offer, message.seconds
+    if message.failure:
+        return facts.ListsUnread(launch=launch, reason=message.failure)
+    return facts.ListsRead(launch=launch, tools=len(offer.tools), problems=tuple(offer.problems), seconds=seconds)
+
+
+def _is_usable(status: ServerStatus) -> bool:
+    """Say whether the tools of a server can be used. That it lists them proves it, before it says that it is up."""
+    return is_available(status) or (status.down is not None and status.state in (State.DISCOVERING, State.READY))

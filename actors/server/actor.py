@@ -93,7 +93,7 @@ class Performer:
         timers: Timers[Timer] = Timers(lambda timer, number: post.tell(TimerFired(timer, number)), start_soon)
         orders = Orders(name)
         all_of_launch = server.breakers or Breakers(settings, server.restarts.jitter, self._on_breaker)
-        breakers = CallBreakers(server.name, name, all_of_launch, shared.observer)
+        breakers = CallBreakers(server.name, name, all_of_launch, shared.facts)
         gate = ApprovalGate(name, shared.keeper, lists)
         state_loss = StateLoss(settings, lambda: server.journal.note(_LEARNED))
         jitter, wake_by = server.restarts.jitter, partial(timers.start_by, Timer.DEADLINES)
@@ -109,7 +109,7 @@ class Performer:
             calls=calls,
             orders=orders,
             breakers=breakers,
-            record=Record(server.name, reporter, server.journal, server.hide, server.era, known, shared.observer),
+            record=Record(server.name, reporter, server.journal, server.hide, server.era, known, shared.facts),
             recovery=Recovery(name, server.restarts, timers, calls, orders, handover, server.seat),
             handover=handover,
             mirrors_of=lists.mirrors_of,
@@ -167,6 +167,8 @@ class Performer:
             tasks=link.talk.tasks.open if link is not None else 0,
             requires_reauth=life.barred,
             reason=life.reason,
+            exit_code=record.exit.code,
+            signal=record.exit.signal,
             down=recovery.down,
             discovery=self.discovery.counted.readings,
             last_sign_at=link.heard if link is not None and link.said else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import time
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -12,13 +13,13 @@ from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
 from actors.catalogue.trust import TRUSTING, PinKeeper
+from actors.facts import FactLog
 from actors.kit import Address, Starts, StartSoon
 from actors.kit.timers import Timers
 from actors.life.breakers import Breakers
 from actors.life.lifecycle import Effect, Event, step
 from actors.life.policy import RestartLog
 from actors.life.states import Life, Timer
-from actors.observer import NO_OBSERVER, Observer
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import FIRST_IDS
@@ -72,8 +73,8 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     """What all servers of a daemon share. `starts` bounds how many start at once, `identity` is who we say we are.
 
     `clock` gives unix time in seconds; deadlines run by the trio clock. `desk` is where large pages of lists are read.
-    `subscribers` are who is told of changes of resources. `keeper` knows which tools may be called. `observer` is
-    told of starts, ends and readings. `request_ids` gives each id once.
+    `subscribers` are who is told of changes of resources. `keeper` knows which tools may be called. `facts` are
+    told starts, ends and readings. `request_ids` gives each id once.
     """
 
     starts: Starts
@@ -82,7 +83,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     subscribers: Subscribers
     desk: trio.CapacityLimiter | None = None
     keeper: PinKeeper = TRUSTING
-    observer: Observer = NO_OBSERVER
+    facts: FactLog = msgspec.field(default_factory=lambda: FactLog(time.time))
     request_ids: Iterator[int] = msgspec.field(default_factory=request_ids)
 
     def beside(self) -> Shared:

@@ -55,7 +55,7 @@ class Discovery:
         self._lists = lists
         self._processes = processes
         self.looking: int | None = None
-        self.counted = ReadingCount(partial(context.shared.observer.on_reading, context.server.name))
+        self.counted = ReadingCount(context.server.name, context.shared.facts)
         self._walk = self._put_off = 0
         self._ended: int | None = None
         self._draft = Draft(LIST_LIMITS, None)

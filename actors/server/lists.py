@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Compared
 from actors.catalogue.lists import MAX_PROBLEMS, Draft, Drafted
 from actors.catalogue.offer import LONG_LIST, Offer, Tool
+from actors.facts import FactLog, ReadingEnded
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import Listed, Readings, capability_names
 from actors.protocol.wire.mirrors import Mirror
@@ -177,20 +177,15 @@ def _without(offer: Offer, left_out: Mapping[str, str]) -> Offer:
     return replace(offer, tools=tools, barred=tuple(left_out), problems=(*offer.problems, *problems)[:MAX_PROBLEMS])
 
 
-class Tell(Protocol):
-    """Told of a reading that is over: its seconds, and whether it came to its end."""
-
-    def __call__(self, seconds: float, *, good: bool) -> None: ...
-
-
 class ReadingCount:
     """Counts how readings of the lists end; `readings` are those so far.
 
-    `tell` is called with how long each took. Moments are seconds of one clock.
+    Moments are seconds of one clock.
     """
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, launch: str, facts: FactLog) -> None:
+        self._launch = launch
+        self._facts = facts
         self.readings = Readings()
         self._begun_at: float | None = None
 
@@ -204,11 +199,11 @@ class ReadingCount:
             took = round(now - self._begun_at, 3)
             self.readings = replace(self.readings, count=self.readings.count + 1, last_at=now, last_s=took)
             self._begun_at = None
-            self._tell(took, good=True)
+            self._facts.note(ReadingEnded(launch=self._launch, seconds=took, good=True))
 
     def fail(self, now: float) -> None:
         """Note that what was begun did not come to its end, if anything was."""
         if self._begun_at is not None:
             self.readings = replace(self.readings, failures=self.readings.failures + 1)
-            self._tell(now - self._begun_at, good=False)
+            self._facts.note(ReadingEnded(launch=self._launch, seconds=now - self._begun_at, good=False))
             self._begun_at = None

@@ -19,6 +19,7 @@ from zlib import crc32
 
 import trio
 
+from actors.facts import InquiryEnded
 from actors.life.breakers import Trial
 from actors.life.lifecycle import Away, Violated
 from actors.life.states import Timer
@@ -108,7 +109,7 @@ class Liveness:
     def on_unreachable(self) -> None:
         """A question found nobody."""
         if self._inquiry is not None and self._inquiry.asked:
-            self._context.shared.observer.on_inquiry(self._context.server.name, "away")
+            self._context.shared.facts.note(InquiryEnded(launch=self._context.server.name, verdict="away"))
             self._breakers.give_back(self._trial)
         self._inquiry = None
 
@@ -203,7 +204,7 @@ class Liveness:
         assert inquiry is not None
         self._timers.cancel(Timer.SILENCE)
         if inquiry.asked or verdict == "frozen":
-            self._context.shared.observer.on_inquiry(self._context.server.name, verdict)
+            self._context.shared.facts.note(InquiryEnded(launch=self._context.server.name, verdict=verdict))
         now, silence = trio.current_time(), f"it answers nothing, not even a ping within {self._patience_s:g} s"
         if verdict == "unknown":
             self._breakers.give_back(self._trial)

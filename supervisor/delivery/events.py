@@ -12,11 +12,11 @@ import trio
 
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue
-from actors.kit import Feed, Latest
+from actors.facts import FactLog, Logged
+from actors.kit import Latest
 from actors.launch import is_own, server_of
 from actors.messages import ServerStatus
 from actors.principal import Principal
-from actors.registry.happening import Happening
 from supervisor.config import Settings
 from supervisor.config.sections import EventSink
 from supervisor.delivery.delivery import Delivery, Sink
@@ -64,42 +64,42 @@ class DaemonEvents:
 
     # Who tells -------------------------------------------------------------------------------------------------------
 
-    async def run(self, feed: Feed[Happening], deployment: Latest[Deployment]) -> None:
+    async def run(self, facts: FactLog, deployment: Latest[Deployment]) -> None:
         """Hear what happens, and send it to the sinks of the newest settings, for ever. It may be run again."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.follow, feed)
+            nursery.start_soon(self.follow, facts)
             await self.delivery.run(lambda: deployment.value.settings, deployment)
 
-    async def follow(self, feed: Feed[Happening]) -> None:
-        """Tell of all that a feed has, for ever."""
+    async def follow(self, facts: FactLog) -> None:
+        """Tell of all that happens, for ever."""
         while True:
-            number, missed, happenings = await feed.after(self._heard.value)
+            number, missed, noted = await facts.after(self._heard.value)
             self.settle()
             self.lost += missed
-            for happening in happenings:
-                self._tell(happening)
+            for each in noted:
+                self._tell(each)
             self._heard.set(number)
 
-    async def catch_up(self, feed: Feed[Happening]) -> None:
+    async def catch_up(self, facts: FactLog) -> None:
         """Wait a moment until `follow` has told all there is. A checkpoint."""
         self.settle()
         with trio.move_on_after(CATCH_UP_S):
             await trio.lowlevel.checkpoint()
-            while self._heard.value < feed.newest:
+            while self._heard.value < facts.newest:
                 await self._heard.wait_newer(self._heard.version)
 
-    async def end(self, feed: Feed[Happening], left_s: Callable[[], float]) -> None:
+    async def end(self, facts: FactLog, left_s: Callable[[], float]) -> None:
         """Tell what there is still to tell, and send it for the rest of the time."""
-        await self.catch_up(feed)
+        await self.catch_up(facts)
         await self.delivery.flush(left_s())
 
-    def _tell(self, happening: Happening) -> None:
+    def _tell(self, noted: Logged) -> None:
         try:
-            for data in self._translator.events(happening):
-                self.log.append(data, principal=happening.principal, time=happening.time, revision=happening.revision)
+            for data in self._translator.events(noted):
+                self.log.append(data, principal=noted.principal, time=noted.time, revision=noted.revision)
         except Exception:  # what servers say stands in it, and nobody else waits for this
             self.lost += 1
-            log.exception("a bug while telling of %s", happening.type)
+            log.exception("a bug while telling of %s", type(noted.fact).__name__)
 
     def take(self, records: Sequence[CallRecord]) -> None:
         """Tell of calls that ended. Implements `supervisor.usage.totals.Take`."""

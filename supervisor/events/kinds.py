@@ -15,13 +15,17 @@ from typing import ClassVar, Final, Literal
 import msgspec
 from msgspec import Struct, field
 
+from actors.facts import Fact
+
+MAX_TEXT: Final = 500
+"""Characters of a reason, or another text that a server wrote."""
 Audience = Literal["entry", "server", "launch", "caller", "auditors"]
 """Which members hear of an event: all who have the server, however it is started for them; who have that launch, both
 without details; those for whom alone it is started; whoever made the call; nobody."""
 
 
-class EventData(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The data of one event."""
+class EventData(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """The data of one event. Where that is all there is to say, its maker notes it as the fact."""
 
     audience: ClassVar[Audience] = "auditors"
 
@@ -357,6 +361,7 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
 class ElicitationAsked(EventData, frozen=True, kw_only=True):
     """A server, or a plugin, asks a user something, or the daemon whether a tool may run."""
 
+    words = "elicitation asked"
     audience: ClassVar[Audience] = "caller"
     server_slug: str
     """The server."""
@@ -375,6 +380,7 @@ class ElicitationAsked(EventData, frozen=True, kw_only=True):
 class ElicitationEnded(ElicitationAsked, frozen=True, kw_only=True):
     """A question has its answer, or nobody waits for one any more."""
 
+    words = "elicitation ended"
     action: str
     """`accept`, `decline`, `cancel`, or `none` without an answer."""
 

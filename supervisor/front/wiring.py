@@ -51,7 +51,6 @@ from supervisor.house import House
 from supervisor.identity.operator_key import KEY_FILE, OperatorKey
 from supervisor.identity.people import Person, team_of, user_of
 from supervisor.identity.tokens import TokenTable
-from supervisor.metrics.meters import follow
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.shared import SharedLogins
 from supervisor.operations import Role
@@ -305,7 +304,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     settings = deployment.value.settings
     host, _ = settings.address
     pages = settings.public_url.rstrip("/") or base_url(host, sockets[0].getsockname()[1])
-    elicitations = Elicitations(registry.feed, house.clock, pages, house.trail)
+    elicitations = Elicitations(registry.facts, pages, house.trail)
     consents = Consents(house.clock, store.consents)
     if store.ready.is_set():
         consents.take(await store.consents.load())
@@ -407,8 +406,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         catalogue=registry.catalogue,
         statuses=registry.statuses,
         live=servers.statuses,
-        feed=registry.feed,
-        changes=registry.changes.of,
+        facts=registry.facts,
         events=house.events,
         kept_events=store.events.find,
         closing=house.closing,
@@ -449,7 +447,6 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     if webhooks is not None:
         house.parts.start("webhooks", partial(webhooks.run, house.closing))
     house.parts.start("lag of the loop", view.lag.run)
-    house.parts.start("metrics", partial(follow, registry.feed, house.meters))
     house.parts.start("end when idle", partial(watch_idleness, counters, settings.idle_exit_s, house.tell_idle))
     state = EdgeState(counters, Budget(_buffered_bytes(settings)), house.conditions)
     return await Front.open(settings, sockets, doors, view, house.data, store, state)

@@ -1,8 +1,7 @@
 """What is counted for the metrics, from the start of the daemon on, by those who are there when it happens.
 
 Whatever is known anyhow (states, catalogue, sessions) is not counted here: it is read when somebody asks for the page.
-Launches of people count for their server, and nothing here names a person. Changes of tools, and questions that ended,
-are counted from the feed of events: nobody tells of them twice.
+Launches of people count for their server, and nothing here names a person.
 """
 
 from __future__ import annotations
@@ -15,10 +14,11 @@ from typing import Final, Literal, get_args
 
 from prometheus_client.samples import Exemplar
 
-from actors.kit import Feed
+from actors import facts
+from actors.facts import ExitReason, InquiryVerdict
 from actors.launch import server_of
-from actors.observer import BreakerScope, ExitReason, InquiryVerdict
-from actors.registry.happening import Happening
+from actors.life.breakers import BreakerScope
+from supervisor.events.kinds import ElicitationEnded
 from supervisor.metrics import families
 from supervisor.metrics.collector import Counts, Durations, FamilyValues, Labels, forget
 from supervisor.metrics.families import OTHER, SERVER, method_label
@@ -38,10 +38,12 @@ _REFUSALS: Final = ("host", "origin", "auth", "rate", "size", "malformed")
 
 
 class Meters:
-    """All that is counted. Implements `actors.observer.Observer`. Nothing here waits or raises.
+    """All that is counted. Implements `actors.facts.Projection`. Nothing here waits or raises.
 
     `clock` gives unix seconds. `counts_tools`: whether calls are counted by tool, too.
     """
+
+    kinds = (facts.Measured, facts.ToolsChange, ElicitationEnded)
 
     def __init__(self, clock: Callable[[], float] = time.time, counts_tools: Callable[[], bool] = bool) -> None:
         self._clock = clock
@@ -101,31 +103,27 @@ class Meters:
             self._servers[server] = None
         return server
 
-    def on_start(self, server: str, seconds: float, *, good: bool) -> None:
-        del server
-        self._starts.add(_RESULTS[not good], seconds)
-
-    def on_restart(self, server: str) -> None:
-        self._restarts.add(self.label_of(server))
-
-    def on_exit(self, server: str, reason: ExitReason) -> None:
-        self._exits.add(self.label_of(server), reason)
-
-    def on_inquiry(self, server: str, verdict: InquiryVerdict) -> None:
-        self._inquiries.add(self.label_of(server), verdict)
-
-    def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
-        del server
-        self._readings.add(*_RESULTS[not good])
-        self._reading_times.add(_RESULTS[not good], seconds)
-
-    def on_refused_by(self, server: str, breaker: BreakerScope) -> None:
-        self._left_alone.add(self.label_of(server), breaker)
-
-    def on_changes(self, added: int, removed: int, changed: int) -> None:
-        """The tools of a server are others than before."""
-        for change, count in (("added", added), ("removed", removed), ("changed", changed)):
-            self._changes.add(change, by=count)
+    def fold(self, logged: facts.Logged) -> None:
+        match logged.fact:
+            case facts.StartEnded(seconds=seconds, good=good):
+                self._starts.add(_RESULTS[not good], seconds)
+            case facts.StartedAgain(launch=launch):
+                self._restarts.add(self.label_of(launch))
+            case facts.RunEnded(launch=launch, by=by):
+                self._exits.add(self.label_of(launch), by)
+            case facts.ReadingEnded(seconds=seconds, good=good):
+                self._readings.add(*_RESULTS[not good])
+                self._reading_times.add(_RESULTS[not good], seconds)
+            case facts.InquiryEnded(launch=launch, verdict=verdict):
+                self._inquiries.add(self.label_of(launch), verdict)
+            case facts.RefusedByBreaker(launch=launch, breaker=breaker):
+                self._left_alone.add(self.label_of(launch), breaker)
+            case facts.ToolsChange(change=change):
+                self._changes.add("added", by=len(change.added))
+                self._changes.add("removed", by=len(change.removed))
+                self._changes.add("changed", by=len(change.changed))
+            case ElicitationEnded(kind=kind, action=action):
+                self._answers.add(kind, action)
 
     def on_warm_up(self, outcome: WarmUpOutcome, saved_s: float = 0.0) -> None:
         self._warm_ups.add(outcome)
@@ -180,9 +178,6 @@ class Meters:
 
     # The edge ---------------------------------------------------------------------------------------------------------
 
-    def on_question(self, kind: str, action: str) -> None:
-        self._answers.add(kind, action)
-
     def on_refusal(self, reason: str) -> None:
         self._refused.add(reason)
 
@@ -199,24 +194,3 @@ class Meters:
                 yield FamilyValues(table.family, dict(table.values))
             else:
                 yield FamilyValues(table.family, {labels: each.copy() for labels, each in table.values.items()})
-
-
-_TOOLS_CHANGED = "tools_changed"
-_QUESTION_ENDED = "elicitation_ended"
-
-
-async def follow(feed: Feed[Happening], meters: Meters) -> None:
-    """Count for ever. What the feed has forgotten before its turn, over a thousand events, is not counted."""
-    number = feed.newest
-    while True:
-        number, _, events = await feed.after(number)
-        for event in events:
-            count(event, meters)
-
-
-def count(event: Happening, meters: Meters) -> None:
-    data = event.data
-    if event.type == _TOOLS_CHANGED:
-        meters.on_changes(*(len(data.get(name, ())) for name in ("added", "removed", "changed")))
-    elif event.type == _QUESTION_ENDED:
-        meters.on_question(data["kind"], data["action"])

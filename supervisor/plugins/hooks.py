@@ -19,9 +19,10 @@ from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.tool_rules import NO_CHANGES, ToolChanges
 from actors.catalogue.views import Hidden
 from actors.errors import CallRefused, ConfigError
-from actors.kit import Conditions, Feed
+from actors.facts import FactLog
+from actors.kit import Conditions
 from actors.kit.decoding import decode_in_thread
-from actors.registry.happening import Happening
+from supervisor.events.kinds import MAX_TEXT, PluginDisabled, PluginRecovered
 from supervisor.plugins.answers import (
     PluginQuestion,
     read_arguments,
@@ -86,15 +87,14 @@ class _NoLimits:
 
 
 class PluginTable:
-    """The plugins that are in force; see `use`. `feed` is told what happens, once it is there.
+    """The plugins that are in force; see `use`. `facts` has which are off, and on again.
 
     `on_calls` and `on_results`: any plugin looks at calls, or at their results. `hiding` are those that hide tools.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time, conditions: Conditions | None = None) -> None:
-        self._clock = clock
-        self._conditions = conditions or Conditions(clock)
-        self.feed: Feed[Happening] | None = None
+    def __init__(self, facts: FactLog | None = None, conditions: Conditions | None = None) -> None:
+        self._facts = facts or FactLog(time.time)
+        self._conditions = conditions or Conditions(time.time)
         self._settings: PluginLimits = _NoLimits()
         self._plugins: tuple[RunningPlugin, ...] = ()
         self._before_call: tuple[RunningPlugin, ...] = ()
@@ -284,15 +284,11 @@ class PluginTable:
     def on_off(self, name: str, hook: str, why: str, *, guards: bool) -> None:
         effect = "what it guards is refused" if guards else "it is passed over"
         self._conditions.begin(_condition(name, hook), f"{effect}, as it failed too often: it {why}")
-        self._emit("plugin_disabled", {"plugin": name, "hook": hook, "guards": guards, "reason": why})
+        self._facts.note(PluginDisabled(plugin=name, hook=hook, guards=guards, reason=why[:MAX_TEXT]))
 
     def on_again(self, name: str, hook: str) -> None:
         self._conditions.end(_condition(name, hook))
-        self._emit("plugin_recovered", {"plugin": name, "hook": hook})
-
-    def _emit(self, type_: str, data: dict[str, Any]) -> None:
-        if self.feed is not None:
-            self.feed.append(Happening(type=type_, time=self._clock(), data=data))
+        self._facts.note(PluginRecovered(plugin=name, hook=hook))
 
 
 async def _definitions(tools: Sequence[tuple[str, str, Tool]]) -> list[ToolDefinition]:

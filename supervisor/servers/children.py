@@ -15,13 +15,13 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.command_line import command
 from actors.errors import ActorStopped, ServerDisabled, ServerGaveUp, SupervisorError
+from actors.facts import FactLog
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
 from actors.launch import launches_of, server_of
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
 from actors.messages import Departure, ReadServer, ServerChanged, ServerRemoved, ServerStatus, StopServer
-from actors.observer import NO_OBSERVER, Observer
 from actors.principal import ClientKey
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
@@ -264,7 +264,7 @@ class Servers:
         conditions: Conditions | None = None,
         recall: Callable[[str], Offer | None] = lambda server: None,
         keeper: PinKeeper = TRUSTING,
-        observer: Observer = NO_OBSERVER,
+        facts: FactLog | None = None,
         configured: Callable[[str], bool] = lambda name: False,
         may_run: Callable[[str], bool] | None = None,
     ) -> None:
@@ -279,7 +279,7 @@ class Servers:
         self.subscribers = Subscribers(lambda wake: wakes().soon(wake))
         desk = trio.CapacityLimiter(1)
         shared = Shared(starts=starts, clock=clock, identity=identity, desk=desk, subscribers=self.subscribers)
-        self.shared = shared = replace(shared, keeper=keeper, observer=observer)
+        self.shared = shared = replace(shared, keeper=keeper, facts=facts or shared.facts)
         self._conditions = conditions
         self._recall = recall
         self._children: dict[str, Child] = {}

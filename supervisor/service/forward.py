@@ -14,8 +14,7 @@ from actors.catalogue.marks import digest
 from actors.catalogue.metadata import seems_to_read
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation, SupervisorError, forget_frames
 from actors.kit import Latest
-from actors.messages import CallServer, Result
-from actors.observer import CallTrace
+from actors.messages import CallServer, CallTrace, Result
 from actors.protocol.agreement.capabilities import STREAM
 from actors.protocol.tasks import RESULT
 from actors.protocol.wire import json

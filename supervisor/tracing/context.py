@@ -12,8 +12,9 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from actors.facts import Projection
 from actors.kit import Reply
-from actors.observer import CallTrace, Observer
+from actors.messages import CallTrace
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
@@ -128,16 +129,13 @@ class RequestTrace(Protocol):
         """It is answered: it was about a tool or prompt of this `name`. For the rest see `CallTrace.end`."""
 
 
-class Tracer(Protocol):
+class Tracer(Projection, Protocol):
     """Makes spans and hands them to a thread that sends them. Nothing here waits or raises."""
 
     def count_dropped(self) -> int:
         """Return how many spans did not reach their collector: too many waited, or it did not take them."""
 
     def begin(self, request: TracedRequest) -> RequestTrace: ...
-
-    def observe(self, observer: Observer) -> Observer:
-        """Return who is told what `observer` is, and makes spans of it."""
 
     def close(self) -> None:
         """Send what waits; blocks for as long as that takes."""

@@ -24,8 +24,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.sdk.trace.sampling import Decision, ParentBased, Sampler, SamplingResult, TraceIdRatioBased
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState, get_current_span
 
+from actors.facts import Logged, ReadingEnded, StartEnded
 from actors.launch import server_of
-from actors.observer import Observer
 from supervisor.config import Settings
 from supervisor.host.version import VERSION
 from supervisor.tracing import spans as names
@@ -156,6 +156,8 @@ def make_sampler(ratio: float, remote_per_s: float) -> Sampler:
 class SdkTracer:
     """Implements `Tracer`. `exporter` sends spans; its thread is that of the SDK."""
 
+    kinds = (StartEnded, ReadingEnded)
+
     def __init__(self, settings: Settings, exporter: SpanExporter, pause_s: float | None = None) -> None:
         _quiet_sdk()
         self._spans = BoundedSpans(exporter, settings.trace_queue, pause_s)
@@ -188,31 +190,15 @@ class SdkTracer:
         span = self._factory.start(name, _parent(said), SpanKind.SERVER, attributes, links=links)
         return SdkRequestTrace(self._factory, span, request.method, said.baggage if said is not None else "")
 
-    def observe(self, observer: Observer) -> Observer:
-        return _Spanned(observer, self._factory)
+    def fold(self, logged: Logged) -> None:
+        match logged.fact:
+            case StartEnded(launch=launch, seconds=seconds, good=good):
+                self._factory.add(names.START_SPAN, {names.SERVER: server_of(launch)}, seconds, good=good)
+            case ReadingEnded(launch=launch, seconds=seconds, good=good):
+                self._factory.add(names.READING_SPAN, {names.SERVER: server_of(launch)}, seconds, good=good)
 
     def close(self) -> None:
         self._provider.shutdown()
-
-
-class _Spanned:
-    """Implements `Observer`: tells another one, and makes spans of what took its time."""
-
-    def __init__(self, inner: Observer, factory: SpanFactory) -> None:
-        self._factory = factory
-        self._inner = inner
-        self.on_exit = inner.on_exit
-        self.on_restart = inner.on_restart
-        self.on_inquiry = inner.on_inquiry
-        self.on_refused_by = inner.on_refused_by
-
-    def on_start(self, server: str, seconds: float, *, good: bool) -> None:
-        self._factory.add(names.START_SPAN, {names.SERVER: server_of(server)}, seconds, good=good)
-        self._inner.on_start(server, seconds, good=good)
-
-    def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
-        self._factory.add(names.READING_SPAN, {names.SERVER: server_of(server)}, seconds, good=good)
-        self._inner.on_reading(server, seconds, good=good)
 
 
 def _resource() -> Resource:

@@ -19,7 +19,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
 from actors import codes
 from actors.kit import Reply
-from actors.observer import CallTrace
+from actors.messages import CallTrace
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.metrics.families import CANCELLED, error_label
 from supervisor.tracing.context import TraceContext, with_context

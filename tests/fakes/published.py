@@ -223,7 +223,7 @@ async def served(
         used=used,
         subscribers=subscribers,
         key=bytes(32),
-        elicitations=Elicitations(registry.feed, trio.current_time),
+        elicitations=Elicitations(registry.facts),
     )
     gateway = Gateway(parts, "1.0")
     with trio.fail_after(6000):

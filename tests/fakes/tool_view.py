@@ -8,7 +8,8 @@ from typing import Any
 import trio
 
 from actors.catalogue.snapshot import Catalogue
-from actors.kit import Feed, Latest
+from actors.facts import FactLog
+from actors.kit import Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.front.pages.view import View
@@ -43,14 +44,14 @@ def view_of(**more: Any) -> View:
         "clock": lambda: 1.0,
         "catalogue": Latest(CATALOGUE),
         "statuses": Latest(statuses),
-        "feed": Feed(1),
+        "facts": FactLog(lambda: 1.0, 1),
         "events": events_of(),
         "closing": trio.Event(),
         "control": Obeys(),
         "launches": NoLaunches(),
         "configurator": Configured(),
         "editor": Configured(),
-        "elicitations": Elicitations(Feed(1), lambda: 1.0),
+        "elicitations": Elicitations(FactLog(lambda: 1.0)),
         "tokens": TokenTable(MemoryRows(TOKENS)),
         "values": no_values(),
         "history": no_history(),

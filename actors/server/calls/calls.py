@@ -14,11 +14,11 @@ from contextlib import suppress
 from typing import Final
 
 from actors.errors import LeftAlone, ProtocolViolation, SupervisorError, TooManyCalls
+from actors.facts import FactLog, RefusedByBreaker
 from actors.kit import Mark, Reply, Shares
 from actors.life.breakers import BreakerRefusal, Breakers, Probe, Trial
 from actors.life.states import Life, State
 from actors.messages import Caller, CallServer, Note, Result
-from actors.observer import Observer
 from actors.principal import Principal
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallEnd, CallLost, CallNoted
@@ -56,14 +56,14 @@ class CallBreakers:
 
     `all` are the breakers of the launch; nobody needs to ask while they are not `troubled`.
 
-    `observer` is told whom they refuse. `launch` is the name that it knows, `server` that of texts.
+    `facts` has whom they refuse. `launch` is the name that it knows, `server` that of texts.
     """
 
-    def __init__(self, launch: str, server: str, breakers: Breakers, observer: Observer) -> None:
+    def __init__(self, launch: str, server: str, breakers: Breakers, facts: FactLog) -> None:
         self.all = breakers
         self._launch = launch
         self._server = server
-        self._observer = observer
+        self._facts = facts
         self._blames = False
         self._start: Probe | None = None
         self._trials: list[Trial] = []
@@ -78,7 +78,7 @@ class CallBreakers:
     def refuse(self, refusal: BreakerRefusal) -> LeftAlone:
         """Count somebody who is refused, and return the error."""
         self.all.note_refusal(refusal)
-        self._observer.on_refused_by(self._launch, refusal.by.breaker)
+        self._facts.note(RefusedByBreaker(launch=self._launch, breaker=refusal.by.breaker))
         return left_alone_error(self._server, refusal)
 
     def pass_on(self, call: Call, now: float) -> LeftAlone | None:

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from actors.catalogue.diff import Change, Compared
 from actors.catalogue.offer import Offer
 from actors.command_line import command
+from actors.facts import ExitReason, FactLog, RunEnded, StartedAgain, StartEnded
 from actors.kit.reporter import Reporter
 from actors.launch import is_own
 from actors.life.breakers import OpenBreaker
 from actors.life.policy import RestartType
 from actors.life.states import ALIVE, Life, State
 from actors.messages import Departure, EraLearned, Refreshed, ServerChanged, ServerListed, ServerStatus
-from actors.observer import NO_OBSERVER, ExitReason, Observer
 from actors.protocol.agreement.versions import Era
 from actors.server.calls.calls import Calls
 from actors.server.calls.errors import when_again
@@ -68,17 +68,18 @@ class Record:
         hide: Callable[[str], str],
         era: Era | None,
         seen: Offer | None,
-        observer: Observer = NO_OBSERVER,
+        facts: FactLog,
     ) -> None:
         self.era = era
         self.noise = 0
         self.since = trio.current_time()
         self.last_error_at: float | None = None
+        self.exit = Exit()
         self._server = server
         self._reporter = reporter
         self._journal = journal
         self._hide = hide
-        self._observer = observer
+        self._facts = facts
         self._seen = seen
         self.server_version = hide(seen.server_version) if seen is not None else ""
         self._last_error: str | None = None
@@ -115,7 +116,7 @@ class Record:
         """Note that the server is in another state. What was wrong before this start is over once it is up."""
         self.since = trio.current_time()
         if state is State.SPAWNING:
-            self._of_before = True
+            self._of_before, self.exit = True, Exit()
         elif state is State.READY and self._of_before:
             self.last_error = None
 
@@ -189,10 +190,10 @@ class Record:
 
     def _observe(self, state: State, previous: State) -> None:
         if state is State.SPAWNING and previous is State.RESPAWNING:
-            self._observer.on_restart(self._server)
+            self._facts.note(StartedAgain(launch=self._server))
         elif state in (State.READY, State.FAILED, State.RESPAWNING) and previous in STARTING:
             seconds = trio.current_time() - self._woken_at
-            self._observer.on_start(self._server, seconds, good=state is State.READY)
+            self._facts.note(StartEnded(launch=self._server, seconds=seconds, good=state is State.READY))
 
     def _note_start(self, status: ServerStatus, began: float) -> None:
         self._began = self._installing_told_at = began
@@ -235,6 +236,8 @@ class Record:
 
         What it wrote to stderr is for operators; clients get the plain reason.
         """
+        if not life.reason and not exit_.cause:  # else it ended for another reason than this
+            self.exit = Exit(code=exit_.code, signal=exit_.signal)
         idle = life.serving and not calls.in_flight and not calls.waiting
         normal = idle and not exit_.asked and exit_.code == 0 and restart != "permanent"
         renewed = exit_.renewable and life.serving
@@ -242,7 +245,7 @@ class Record:
         told = self._last_words(exit_, link) if failed else ""
         process = link is None or link.pid is not None
         self._note_end(life, exit_, calls.in_flight, told, failed=failed, process=process)
-        self._observer.on_exit(self._server, exit_reason(life, exit_))
+        self._facts.note(RunEnded(launch=self._server, by=exit_reason(life, exit_)))
         if failed:
             self.last_error = (life.reason or exit_.reason) + told
         if link is not None:

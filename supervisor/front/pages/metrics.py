@@ -21,9 +21,9 @@ from actors.catalogue.offer import LISTS
 from actors.catalogue.snapshot import Catalogue
 from actors.installation import DISABLED, InstallationStatus
 from actors.launch import server_of
+from actors.life.breakers import BreakerScope
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.observer import BreakerScope
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from supervisor import operations
 from supervisor.front.pages.performing import SharedPage, performs

@@ -220,7 +220,7 @@ def word_of(status: ServerStatus, catalogue: Catalogue) -> InstallationStatus | 
 def _status_row(status: ServerStatus, catalogue: Catalogue, now: Now) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(status)
     row["status"] = word_of(status, catalogue)
-    del row["down"]
+    del row["down"], row["exit_code"], row["signal"]
     for name in _MOMENTS:
         if row[name] is not None:
             row[name] = now.unix_of(row[name])

@@ -17,10 +17,10 @@ from actors.catalogue.lookalikes import Doubles
 from actors.catalogue.metadata import Metadata, describe_all
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.kit import Degraded, Feed, Latest, is_want
+from actors.facts import FactLog
+from actors.kit import Degraded, Latest, is_want
 from actors.messages import ServerStatus
 from actors.principal import Principal
-from actors.registry.happening import Happening, StateChange
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
@@ -154,9 +154,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: Latest[Catalogue]
     statuses: Latest[Mapping[str, ServerStatus]]
     live: Statuses = msgspec.field(default_factory=Statuses)
-    feed: Feed[Happening]
-    changes: Callable[[str], Sequence[StateChange]] = lambda server: ()
-    """Gives the newest changes of state of a server, the oldest first."""
+    facts: FactLog
     events: DaemonEvents
     kept_events: Callable[..., Awaitable[Sequence[tuple[int, bytes]]]] = lambda *wanted: _none()
     closing: trio.Event

@@ -16,6 +16,7 @@ from quart import Response, abort, request
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments, SupervisorError, UnknownServer
+from actors.facts import Logged, StateChange
 from actors.installation import DISABLED, PER_USER, shown
 from actors.launch import is_own, server_of
 from supervisor import operations
@@ -30,7 +31,7 @@ from supervisor.front.ui.orders import OrderForms
 from supervisor.front.ui.people import MAX_NAMES, PeoplePages
 from supervisor.front.ui.plots import lifeline
 from supervisor.front.ui.questions import QuestionForms
-from supervisor.front.ui.words import defined_by, display_name, kind_of, life_of, told_of
+from supervisor.front.ui.words import defined_by, display_name, is_of, kind_of, life_of, told_of
 from supervisor.host.workbench import beside
 from supervisor.identity.requester import EXECUTE
 from supervisor.operations import Operation
@@ -121,7 +122,6 @@ _SHOWN_EVENTS: Final = 20
 """Without unfolding the rest."""
 _MAX_FINDINGS: Final = 10
 """Of one event."""
-_STATE: Final = "server_state"
 _ABSENT: Final[dict[str, Any]] = {
     "status": "provisioning",
     "state": "",
@@ -216,7 +216,7 @@ class Dashboard(Frame):
             window=window,
             usage=await self.ask(operations.USAGE, only),
             timeline=timeline,
-            life=lifeline(self.view.changes(server), begin, end, timeline["to"]),
+            life=lifeline(self.view.facts.states.of(server), begin, end, timeline["to"]),
             events=self._events_of(server, tools["tools"]),
             shown_events=_SHOWN_EVENTS,
             calls=await self.ask(operations.CALLS, {**only, "limit": str(_NEWEST)}),
@@ -377,16 +377,9 @@ class Dashboard(Frame):
 
         `findings` are what is suspicious of `tools` as they are now, at the newest event in which they became so.
         """
-        told: list[dict[str, Any]] = [
-            {"time": each.time, "what": life_of(each.row), "kind": kind_of(each.row), "data": {"reason": each.reason}}
-            for each in self.view.changes(server)
-        ]
-        told += [
-            {"time": event.time, "what": event.type.replace("_", " "), "kind": "", "data": event.data}
-            for event in self.view.feed.events()
-            if event.server == server and event.type != _STATE
-        ]
-        told.sort(key=lambda each: float(each["time"]))
+        told = [Logged(time=time, fact=change) for time, change in self.view.facts.states.of(server)]
+        told += [each for each in self.view.facts.events() if is_of(each.fact, server)]
+        told.sort(key=lambda each: each.time)
         seen = self.view.visible_catalogue()
         entry = seen.own.get(server) or seen.entries.get(server)
         offered = entry.tools if entry is not None else {}
@@ -395,9 +388,19 @@ class Dashboard(Frame):
         found = {name: [each for each in every if each["code"] in alarms[name]] for name, every in of_rows}
         shown: list[dict[str, Any]] = []
         for each in told[::-1][:_MAX_EVENTS]:
-            named = [name for name in defined_by(each["data"]) if name in found] if found else []
+            fact = each.fact
+            state = fact.row if isinstance(fact, StateChange) else None
+            named = [name for name in defined_by(fact) if name in found] if found else []
             findings = [f"{name}: {one['message']}" for name in named for one in found.pop(name)]
-            shown.append({**each, "why": told_of(each["data"]), "findings": findings[:_MAX_FINDINGS]})
+            shown.append(
+                {
+                    "time": each.time,
+                    "what": fact.words if state is None else life_of(state),
+                    "kind": "" if state is None else kind_of(state),
+                    "why": told_of(fact),
+                    "findings": findings[:_MAX_FINDINGS],
+                }
+            )
         return shown
 
 

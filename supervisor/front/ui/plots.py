@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from actors.registry.happening import StateChange
+from actors.facts import StateChange
 from supervisor.front.ui.words import kind_of, life_of, span
 
 WIDTH: Final = 720
@@ -202,8 +202,12 @@ class Lifeline(msgspec.Struct, frozen=True, kw_only=True):
         return f"{', '.join(parts)}; {crashes}, {wakes}"
 
 
-def lifeline(changes: Sequence[StateChange], begin: float, end: float, now: float) -> Lifeline:
-    """Return the life of a server in a window. `changes` are the oldest first; a clock may have been set back in them.
+Changes = Sequence[tuple[float, StateChange]]
+
+
+def lifeline(changes: Changes, begin: float, end: float, now: float) -> Lifeline:
+    """Return the life of a server in a window. `changes` have their times (unix s), the oldest first; a clock may have
+    been set back in them.
 
     Before the first of them nothing is known, and after `now` there is nothing yet.
     """
@@ -222,11 +226,11 @@ def lifeline(changes: Sequence[StateChange], begin: float, end: float, now: floa
     return Lifeline(parts=parts, marks=list(_marks(changes, begin, now, scale)))
 
 
-def _spans(changes: Sequence[StateChange], begin: float, now: float) -> Iterator[tuple[str, str, float, float]]:
+def _spans(changes: Changes, begin: float, now: float) -> Iterator[tuple[str, str, float, float]]:
     """Yield kind, word, begin and end of each state that lasted in the window; without gaps."""
     since, kind, word = begin, UNKNOWN, LABELS[UNKNOWN]
-    for change in changes:
-        until = min(max(change.time, since), now)
+    for time, change in changes:
+        until = min(max(time, since), now)
         if until > since:
             yield kind, word, since, until
         since = until
@@ -235,8 +239,8 @@ def _spans(changes: Sequence[StateChange], begin: float, now: float) -> Iterator
         yield kind, word, since, now
 
 
-def _marks(changes: Sequence[StateChange], begin: float, now: float, scale: float) -> Iterator[LifeMark]:
-    for change in changes:
-        if begin <= change.time <= now and (change.is_crash or change.is_wake):
-            x = round((change.time - begin) * scale, 2)
-            yield LifeMark(what="crash" if change.is_crash else "wake", time=change.time, x=x, why=change.reason)
+def _marks(changes: Changes, begin: float, now: float, scale: float) -> Iterator[LifeMark]:
+    for time, change in changes:
+        if begin <= time <= now and (change.is_crash or change.is_wake):
+            x = round((time - begin) * scale, 2)
+            yield LifeMark(what="crash" if change.is_crash else "wake", time=time, x=x, why=change.reason)

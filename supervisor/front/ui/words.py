@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
 
+from actors.catalogue.diff import Change
 from actors.command_line import command
+from actors.facts import ApprovalsWanted, Fact, ListChange, OfLaunch, StateChange
 from actors.installation import DISABLED, PER_USER, shown
 from actors.launch import is_own, server_of
+from supervisor.events.kinds import ElicitationAsked
 from supervisor.metatools.texts import clean, escape
 
 GLYPHS: Final = {"ok": "●", "resting": "○", "moving": "◐", "wanting": "▲", "failed": "✕", "off": "—"}
@@ -91,22 +94,34 @@ def names(every: Sequence[str], most: int = MAX_NAMES) -> str:
     return (text(", ".join(every[:most])) or _NONE) + more
 
 
-def told_of(data: Mapping[str, Any]) -> str:
-    """Return what an event of a server says beside its type: the reason, or the first of the names it is about."""
-    fields, parts = data.get("fields", {}), [text(data["reason"])] if data.get("reason") else []
-    for kind in ("added", "removed", "changed"):
-        if every := data.get(kind):
-            shown = [_with(name, ", ".join(fields.get(name, ()))) for name in every[:MAX_NAMES]]
-            parts.append(_first(kind, shown, len(every)))
-    if (waiting := data.get("tools")) and isinstance(waiting, Mapping):
-        shown = [_with(name, reason) for name, reason in islice(waiting.items(), MAX_NAMES)]
-        parts.append(_first("not approved", shown, data["waiting"]))
-    return "; ".join(parts)
+def is_of(fact: Fact, launch: str) -> bool:
+    """Say whether a fact is about a server, and not about its state."""
+    if isinstance(fact, ElicitationAsked):
+        return fact.server_slug == launch
+    return isinstance(fact, OfLaunch) and not isinstance(fact, StateChange) and fact.launch == launch
 
 
-def defined_by(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the first names whose definitions are new since an event of a list that changed."""
-    return islice(chain(data.get("changed", ()), data.get("added", ())), _MAX_DEFINED)
+def told_of(fact: Fact) -> str:
+    """Return what else there is to say of that: the reason, or the first of the names it is about."""
+    match fact:
+        case ListChange(change=change):
+            parts = []
+            for kind, every in (("added", change.added), ("removed", change.removed), ("changed", change.changed)):
+                shown = [_with(name, ", ".join(change.fields.get(name, ()))) for name in every[:MAX_NAMES]]
+                parts += [_first(kind, shown, len(every))] if every else []
+            return "; ".join(parts)
+        case ApprovalsWanted(tools=tools, waiting=waiting):
+            shown = [_with(name, why) for name, why in islice(tools.items(), MAX_NAMES)]
+            return _first("not approved", shown, waiting) if tools else ""
+        case OfLaunch(reason=reason) if reason:
+            return text(reason)
+    return ""
+
+
+def defined_by(fact: Fact) -> Iterator[str]:
+    """Yield the first names whose definitions are new, if a fact is a list that changed."""
+    change = fact.change if isinstance(fact, ListChange) else Change()
+    return islice(chain(change.changed, change.added), _MAX_DEFINED)
 
 
 def _with(name: str, more: str) -> str:

@@ -41,7 +41,6 @@ LIVE: Final = frozenset(
 """Settings that take effect at once: they are read from the newest deployment, or are a part of the servers' own."""
 
 MAX_NAMES: Final = 5
-_KINDS: Final = (("added", "added"), ("removed", "removed"), ("replaced", "replaced"), ("adjusted", "changed"))
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,29 +67,28 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         """Whether there is anything that can take effect now."""
         return bool(self.added or self.removed or self.changed or self.settings)
 
-    def kinds(self) -> dict[str, list[str]]:
-        """Return what is different, as events tell it."""
-        adjusted = [name for name in self.changed if name not in self.replaced]
-        named = {kind: list(getattr(self, kind)) for kind in ("added", "removed", "replaced")}
-        return {**named, "adjusted": adjusted, "settings": list(self.settings), "restart": list(self.restart)}
+    @property
+    def adjusted(self) -> tuple[str, ...]:
+        """Those of the `changed` that keep their process or session."""
+        return tuple(name for name in self.changed if name not in self.replaced)
 
     def sentence(self) -> str:
         """Return it in a sentence or two."""
-        named = self.kinds()
-        said = [f"{_count(named[kind])} {words} ({_some(named[kind])})" for kind, words in _KINDS if named[kind]]
-        if named["settings"]:
-            said.append(f"settings changed: {', '.join(named['settings'])}")
+        servers = {"added": self.added, "removed": self.removed, "replaced": self.replaced, "changed": self.adjusted}
+        said = [f"{_count(names)} {words} ({_some(names)})" for words, names in servers.items() if names]
+        if self.settings:
+            said.append(f"settings changed: {', '.join(self.settings)}")
         text = "; ".join(said) or "nothing has changed"
-        if named["restart"]:
-            text += f". These take effect when the daemon is started again: {', '.join(named['restart'])}"
+        if self.restart:
+            text += f". These take effect when the daemon is started again: {', '.join(self.restart)}"
         return text
 
 
-def _count(names: list[str]) -> str:
+def _count(names: tuple[str, ...]) -> str:
     return f"{len(names)} server{'s' if len(names) != 1 else ''}"
 
 
-def _some(names: list[str]) -> str:
+def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
 
 

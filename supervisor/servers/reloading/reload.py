@@ -14,16 +14,17 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
 import trio
 from msgspec.structs import replace
 
 from actors.errors import ActorStopped, ConfigError, ShuttingDown, UnknownServer
-from actors.kit import Feed, Latest, Reply
+from actors.facts import ConfigurationLoaded
+from actors.kit import Latest, Reply
 from actors.kit.directory import Directory
 from actors.kit.paths import absolute
 from actors.life.states import ALIVE
 from actors.registry.actor import Registry
-from actors.registry.happening import Happening
 from actors.registry.reviews import ReviewAgain
 from actors.registry_inbox import NamesChanged, RulesChanged
 from actors.server import ServerMessage
@@ -32,6 +33,7 @@ from supervisor.config.edits import EMPTY, Change, add_entry, change_entry, name
 from supervisor.config.given import RestingServer
 from supervisor.config.sections import PLUGINS
 from supervisor.config.values import SeveralErrors, raise_new
+from supervisor.events.kinds import MAX_TEXT, ConfigRefused
 from supervisor.host.files import read_if_there, replace_text
 from supervisor.host.logs import set_level
 from supervisor.host.program import Systemd
@@ -159,7 +161,6 @@ class Reload:
         self._servers = servers
         self._directory = directory
         self._registry = registry
-        self._feed: Feed[Happening] = registry.feed
         self._store = store
         self._key = key
         self._clock = clock
@@ -265,7 +266,7 @@ class Reload:
         if not idle or before.refused:
             log.info("configuration read again: %s", message)
             self._note(by, "done", f"sha256 {new.digest}: {message}")
-            self._emit("configuration_loaded", {name: names for name, names in changes.kinds().items() if names})
+            self._registry.note(msgspec.convert(changes, ConfigurationLoaded, from_attributes=True))
         return Reloaded(outcome="unchanged" if idle else "applied", message=message, changes=changes)
 
     def _set(self, new: Deployment, plugins: tuple[RunningPlugin, ...]) -> None:
@@ -307,17 +308,14 @@ class Reload:
         if faults != before.refused:
             log.warning("the configuration was not taken over, everything runs as before: %s", error)
             self._note(by, "refused", f"{len(faults)} fault{'s' if len(faults) != 1 else ''}")
-            self._emit("configuration_refused", {"problems": list(faults)})
+            text = "\n".join(fault[:MAX_TEXT] for fault in faults[:_MAX_TOLD_FAULTS])
+            self._registry.note(ConfigRefused(error_type="config", error_message=text))
 
     def _note(self, by: Mapping[str, RequestOrigin | None], outcome: Recorded, detail: str) -> None:
         """Record a reading, of whoever ordered it."""
         origin = next((each for each in by.values() if each is not None), None)
         detail = f"for {' and '.join(by)}; {detail}"
         self._audit.note("configuration.load", self._path, outcome=outcome, detail=detail, origin=origin)
-
-    def _emit(self, type_: str, data: dict[str, Any]) -> None:
-        revision = self._registry.catalogue.value.revision
-        self._feed.append(Happening(type=type_, time=self._clock(), revision=revision, data=data))
 
     # Applying -------------------------------------------------------------------------------------------------------
 
@@ -348,7 +346,7 @@ class Reload:
             elif name in new.servers and name not in old.servers:
                 await self._servers.add(new.servers[name], None, None, disabled=name in off)
                 wanted += [name] if name not in off else []
-        await close_breakers(self._servers.directory, changes.kinds()["adjusted"])
+        await close_breakers(self._servers.directory, changes.adjusted)
         for resting in new.resting:
             if resting.name in changes.changed or resting.name in changes.added:
                 await self._servers.remove(resting.name, OFF, new.settings.reload_drain_s)
@@ -385,6 +383,7 @@ def _seen_of(deployment: Deployment, server: str) -> tuple[object, ...]:
 # One at a time. What the daemon would refuse is not written.
 
 MAX_EPHEMERAL: Final = 100
+_MAX_TOLD_FAULTS: Final = 20
 
 
 class ServerEdits:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import msgspec
 import trio
+from msgspec.structs import asdict
 
 from actors.errors import CannotAsk, InvalidArguments
-from actors.kit import Feed, Quota, Reply, Shares
+from actors.facts import FactLog
+from actors.kit import Quota, Reply, Shares
+from actors.launch import server_of
 from actors.messages import Question
 from actors.principal import Principal
 from actors.protocol.agreement.capabilities import ELICIT
@@ -24,7 +27,7 @@ from actors.protocol.asking.forms import Form, read, wrong
 from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
-from actors.registry.happening import Happening
+from supervisor.events.kinds import MAX_TEXT, ElicitationAsked, ElicitationEnded
 from supervisor.identity.audit import NO_AUDIT, Audit, Outcome
 from supervisor.metatools.questions import LASTING, is_yes, lasts
 from supervisor.service.client import Client
@@ -36,8 +39,6 @@ Asked = Literal["client", "page"]
 """Who was asked: the client that made the call, or whoever opens the page."""
 
 PAGES: Final = "/questions"
-ASKED: Final = "elicitation_asked"
-ENDED: Final = "elicitation_ended"
 MAX_OPEN: Final = 1024
 MAX_OPEN_OF_ONE: Final = 256
 """Of one principal, whose clients share it; see `actors.kit.fairness.quota`."""
@@ -69,14 +70,11 @@ class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Elicitations:
-    """The open ones. `feed` is told of each, `clock` gives unix time, `base` is the address of the daemon's pages."""
+    """The open ones. `facts` has each that is asked or ended, `base` is the address of the daemon's pages."""
 
-    def __init__(
-        self, feed: Feed[Happening], clock: Callable[[], float], base: str = "", audit: Audit = NO_AUDIT
-    ) -> None:
+    def __init__(self, facts: FactLog, base: str = "", audit: Audit = NO_AUDIT) -> None:
         self._audit = audit
-        self._feed = feed
-        self._clock = clock
+        self._facts = facts
         self.base = base
         self._open: dict[str, Elicitation] = {}
         self._places = Shares(MAX_OPEN)
@@ -153,14 +151,22 @@ class Elicitations:
         elicitation.reply.answer(msgspec.Raw(encode(answer)))
 
     def _tell(self, call: CallElicitations, form: Form, reply: Reply[msgspec.Raw], asked: Asked, id_: str) -> None:
-        about = {"tool_name": call.tool, "kind": form.kind, "asked": asked, "question_id": id_, "plugin": call.plugin}
-        told = {name: value for name, value in about.items() if value}
-        self._emit(ASKED, call, told)
+        principal = call.client.principal
+        told = ElicitationAsked(
+            server_slug=server_of(call.server),
+            tool_name=call.tool[:MAX_TEXT] or None,
+            kind=form.kind,
+            asked=asked,
+            plugin=call.plugin or None,
+            question_id=id_ or None,
+        )
+        self._facts.note(told, principal=principal)
 
         def end() -> None:
             if self._open.pop(id_, None) is not None:
                 self._give_back(call.client)
-            self._emit(ENDED, call, {**told, "action": _action_of(reply.value)})
+            ended = ElicitationEnded(**asdict(told), action=_action_of(reply.value))
+            self._facts.note(ended, principal=principal)
             self._note(call, form, reply)
 
         reply.on_settled(end)
@@ -185,10 +191,6 @@ class Elicitations:
         self._places.remove(client.principal)
         if not shared.used:
             del self._shared[client.principal]
-
-    def _emit(self, type_: str, call: CallElicitations, data: dict[str, Any]) -> None:
-        principal = call.client.principal
-        self._feed.append(Happening(type=type_, time=self._clock(), server=call.server, principal=principal, data=data))
 
 
 class CallElicitations(msgspec.Struct, frozen=True):

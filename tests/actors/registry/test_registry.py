@@ -15,11 +15,13 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from actors.catalogue.diff import Change
 from actors.catalogue.documents import Said
 from actors.catalogue.names import Resolved, ServerNames
 from actors.catalogue.offer import Offer, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry, segment_of
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.facts import Fact, ListsRead, OfLaunch, StateChange, ToolsChange, ToolsCounted
 from actors.kit import Conditions
 from actors.life.states import Down, State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
@@ -138,8 +140,9 @@ class Rig:
         return cell.value
 
     @property
-    def events(self) -> list[tuple[str, str | None]]:
-        return [(event.type, event.server) for event in self.registry.feed._events]
+    def told(self) -> list[tuple[type[Fact], str]]:
+        facts = [each.fact for each in self.registry.facts.events()]
+        return [(type(fact), fact.launch) for fact in facts if isinstance(fact, OfLaunch)]
 
     async def watch(self) -> None:
         """Each catalogue that is published is of one piece."""
@@ -185,7 +188,7 @@ async def test_what_was_known_at_the_start_is_published_without_events_of_change
     async with running(s=known) as rig:
         catalogue = await rig.until(lambda seen: seen.indexed)
         assert list(catalogue.entries) == ["s"]
-        assert rig.events == []
+        assert rig.told == []
         assert rig.count.calls == 0
 
 
@@ -204,7 +207,7 @@ async def test_after_a_restart_all_tools_are_found_before_thousands_of_resources
         assert sizes[0] == 3
         assert sizes[-1] == 3 * (len(many) + 1)
         assert len(sizes) > 2, "the rest comes in pieces, too"
-        assert {event[0] for event in rig.events} <= {"tools_counted"}
+        assert {event[0] for event in rig.told} <= {ToolsCounted}
 
 
 async def test_a_server_that_comes_while_much_is_read_is_found_before_that() -> None:
@@ -276,8 +279,8 @@ async def test_a_removed_server_leaves_nothing_behind() -> None:
         assert catalogue.index.servers == {"t"}
         assert "s" not in rig.kept.offers
         assert "s" not in rig.registry.statuses.value
-        assert not rig.registry.changes.of("s")
-        assert ("tools_changed", "s") in rig.events
+        assert not rig.registry.facts.states.of("s")
+        assert (ToolsChange, "s") in rig.told
 
 
 async def test_a_removed_server_is_not_known_by_name_any_more() -> None:
@@ -294,21 +297,19 @@ async def test_events_tell_states_discoveries_and_what_changed() -> None:
         await rig.until(lambda seen: "s" in seen.entries)
         await rig.tell(listed("s", offering("b")))
         await rig.until(lambda seen: "b" in seen.entries["s"].tools)
-        words = [(each.state, each.status) for each in rig.registry.changes.of("s")]
+        words = [(each.state, each.status) for _, each in rig.registry.facts.states.of("s")]
         assert words == [(State.READY, "syncing_tools"), (State.READY, "online")]
-        assert rig.events == [
-            ("server_state", "s"),
-            ("discovery_completed", "s"),
-            ("server_state", "s"),
-            ("tools_changed", "s"),
-            ("discovery_completed", "s"),
-            ("tools_changed", "s"),
+        assert rig.told == [
+            (StateChange, "s"),
+            (ListsRead, "s"),
+            (StateChange, "s"),
+            (ToolsChange, "s"),
+            (ListsRead, "s"),
+            (ToolsChange, "s"),
         ]
-        assert list(rig.registry.feed._events)[-1].data == {
-            "added": ("b",),
-            "removed": ("a",),
-            "renamed": {"a": "b"},
-        }
+        newest = rig.registry.facts.events()[-1].fact
+        assert isinstance(newest, ToolsChange)
+        assert newest.change == Change(added=("b",), removed=("a",), renamed={"a": "b"})
 
 
 async def test_the_old_name_of_a_tool_is_remembered_also_while_its_server_is_away() -> None:
@@ -331,7 +332,7 @@ async def test_what_more_there_is_to_say_of_a_server_is_shown_but_no_event() -> 
         await rig.tell(moved, more)
         await wait_all_tasks_blocked()
         assert rig.registry.statuses.value["a"].next_start == 7.0
-        assert rig.events == [("server_state", "a")]
+        assert rig.told == [(StateChange, "a")]
 
 
 async def test_a_partial_offer_is_shown_and_kept_only_if_there_is_something_in_it() -> None:
@@ -583,7 +584,7 @@ async def test_other_rules_show_the_same_offer_otherwise_and_count_what_is_new()
         catalogue = await rig.until(lambda seen: "x" in seen.entries["s"].tools)
         assert shown(catalogue) == {"x"}
         await rig.until(lambda seen: seen.entries["s"].offer.token_counts == {"x": 5})
-        assert ("tools_changed", "s") in rig.events
+        assert (ToolsChange, "s") in rig.told
         writes, revision = rig.kept.writes, rig.registry.catalogue.value.revision
         await rig.tell(RulesChanged(server="s"))
         await wait_all_tasks_blocked()
@@ -598,7 +599,7 @@ async def test_other_sentences_have_a_server_indexed_again_and_nobody_sees_anoth
     async with running(s=offering("a"), t=offering("b")) as rig:
         before = await rig.until(lambda seen: seen.indexed and seen.entries["s"].offer.tokens_exact)
         others = {segment.server: segment for segment in before.index.segments}
-        events, writes, counted = [*rig.events], rig.kept.writes, rig.count.calls
+        events, writes, counted = [*rig.told], rig.kept.writes, rig.count.calls
         rig.said = ("who feeds the cat",)
         await rig.tell(PhrasesChanged(servers=frozenset({"s", "unknown"})))
         after = await rig.until(lambda seen: seen.index is not before.index)
@@ -606,7 +607,7 @@ async def test_other_sentences_have_a_server_indexed_again_and_nobody_sees_anoth
         assert {segment.server: segment for segment in after.index.segments}["t"] is others["t"]
         assert after.revision == before.revision
         await wait_all_tasks_blocked()
-        assert ([*rig.events], rig.kept.writes, rig.count.calls) == (events, writes, counted)
+        assert ([*rig.told], rig.kept.writes, rig.count.calls) == (events, writes, counted)
 
 
 async def test_a_server_that_is_not_available_stays_so_under_other_rules() -> None:

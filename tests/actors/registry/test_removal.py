@@ -8,6 +8,7 @@ import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.names import ServerNames
+from actors.facts import ToolsChange
 from actors.life.states import State
 from actors.messages import ServerRemoved
 from actors.registry_inbox import AwaitShown, NamesChanged
@@ -37,7 +38,7 @@ async def test_a_removed_server_is_gone_from_names_entries_states_and_memory() -
         assert len(seen.index) == 0
         assert "s" not in rig.registry.statuses.value
         assert rig.kept.offers == {}
-        assert ("tools_changed", "s") in rig.events
+        assert (ToolsChange, "s") in rig.told
 
 
 async def test_one_that_is_back_before_its_removal_is_in_the_index_keeps_its_name() -> None:

@@ -9,9 +9,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import ServerExited, ServerStarting
+from actors.facts import Fact, FactLog, InquiryEnded
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
-from actors.observer import NoObserver
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
 from actors.server.liveness import QUIET_S
@@ -328,7 +328,13 @@ async def test_each_question_is_counted_by_what_was_found(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, silent: bool, work: Work, verdict: str
 ) -> None:
     verdicts: list[str] = []
-    monkeypatch.setattr(NoObserver, "on_inquiry", lambda _, server, verdict: verdicts.append(f"{server}: {verdict}"))
+
+    def note(log: FactLog, fact: Fact) -> None:
+        del log
+        if isinstance(fact, InquiryEnded):
+            verdicts.append(f"{fact.launch}: {fact.verdict}")
+
+    monkeypatch.setattr(FactLog, "note", note)
     async with running_server(settings=AWAKE, policy=SOON) as rig:
         await prove(rig)
         rig.fake.silent_at = {"ping"} if silent else set()

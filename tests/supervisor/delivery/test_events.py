@@ -8,15 +8,17 @@ import msgspec
 import pytest
 import trio
 
-from actors.kit import Conditions, Feed
+from actors.facts import Available, FactLog, ListsRead, Unavailable
+from actors.kit import Conditions
 from actors.principal import LOCAL, Principal
-from actors.registry.happening import Happening
+from supervisor.config import Settings
 from supervisor.delivery.events import DaemonEvents
 from supervisor.events.kinds import TYPES
+from supervisor.events.translation import Base
 from supervisor.identity.audit import AuditRecord
 from supervisor.identity.people import principal_of
 from supervisor.usage.records import CallRecord
-from tests.fakes.told_events import events_of
+from tests.fakes.told_events import KeepingSink, SmallWorld, events_of
 
 
 def told(events: DaemonEvents) -> list[tuple[str, dict[str, Any]]]:
@@ -98,23 +100,33 @@ def test_want_is_told_when_it_begins() -> None:
     assert told(events) == [("resource.limit.exceeded", {"resource": "store", "reason": "No space left on device"})]
 
 
+class OddWorld(SmallWorld):
+    """Cannot say whose server `odd` is."""
+
+    def base_of(self, launch: str) -> Base:
+        if launch == "odd":
+            raise LookupError("a bug")
+        return super().base_of(launch)
+
+
 async def test_the_feed_is_told_in_its_order_and_a_bug_with_one_entry_is_counted(
     caplog: pytest.LogCaptureFixture, autojump_clock: object
 ) -> None:
-    events, feed = events_of(), Feed[Happening](5)
+    events = DaemonEvents(Settings(), OddWorld(), lambda config: KeepingSink(), lambda: 1000.0)
+    facts = FactLog(lambda: 3.0, 5)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(events.follow, feed)
-        feed.append(Happening(type="discovery_completed", time=3.0, server="a", revision=4, data={"tools": 1}))
-        feed.append(Happening(type="server_state", time=4.0, server="a", data={"state": "nowhere"}))
-        feed.append(Happening(type="server_away", time=5.0, server="a", data={"tools": 1}))
-        await events.catch_up(feed)
+        nursery.start_soon(events.follow, facts)
+        facts.note(ListsRead(launch="a", tools=1), revision=4)
+        facts.note(Unavailable(launch="odd", tools=1))
+        facts.note(Unavailable(launch="a", tools=1))
+        await events.catch_up(facts)
         assert [name for name, _ in told(events)] == ["mcp.discovery.completed", "mcp.server.away"]
         first = events.log.after(0, 1)[0]
         assert (first.time, first.revision) == (3.0, 4)
         assert events.status() == {"newest": 2, "lost": 1, "sinks": []}
         for number in range(9):
-            feed.append(Happening(type="server_back", time=float(number), server="a"))
-        await events.catch_up(feed)
+            facts.note(Available(launch="a", tools=number))
+        await events.catch_up(facts)
         assert (events.log.newest.value, events.lost) == (7, 5), "four were pushed out before anybody looked"
         nursery.cancel_scope.cancel()
-    assert "a bug while telling of server_state" in caplog.text
+    assert "a bug while telling of Unavailable" in caplog.text

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.facts import Available, ListsRead, Logged, OfLaunch, StateChange, Unavailable
 from actors.life.states import State
-from actors.registry.happening import Happening
-from actors.transport.base import Exit
 from supervisor.events import translation
 from supervisor.events.event import timestamp
 from supervisor.events.kinds import (
@@ -18,6 +17,7 @@ from supervisor.events.kinds import (
     DiscoveryCompleted,
     DiscoveryFailed,
     EventData,
+    ServerAway,
     ServerBack,
     ServerCrashed,
     ServerDormant,
@@ -27,7 +27,7 @@ from supervisor.events.kinds import (
     ServerStarted,
     ServerStatusChanged,
 )
-from supervisor.events.translation import Lives
+from supervisor.events.translation import Lives, Translator
 from tests.fakes.told_events import SmallWorld
 
 UP = (State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY)
@@ -37,22 +37,21 @@ class Telling:
     """A server whose states come one after the other, a second each."""
 
     def __init__(self) -> None:
-        self.lives = Lives(SmallWorld().base_of)
+        self._translator = Translator(SmallWorld())
+        self.lives = self._translator.lives
         self.state = State.DORMANT
         self.time = 100.0
         self.told: list[EventData] = []
 
-    def become(self, *states: State, pid: int | None = None, reason: str = "") -> list[EventData]:
+    def tell(self, fact: OfLaunch) -> list[EventData]:
+        return [*self._translator.events(Logged(time=self.time, fact=fact))]
+
+    def become(self, *states: State, **said: Any) -> list[EventData]:
         """Return what is told of these, but the changes of the state themselves."""
         fresh: list[EventData] = []
         for state in states:
             self.time += 1.0
-            data: dict[str, Any] = {"state": state.value, "previous": self.state.value}
-            data |= {"status": "online", "previous_status": "provisioning"}
-            data |= {"pid": pid} if pid else {}
-            data |= {"reason": reason} if reason else {}
-            happening = Happening(type="server_state", time=self.time, server="a", data=data)
-            first, *more = self.lives.change(happening, "a")
+            first, *more = self.tell(StateChange(launch="a", state=state, previous=self.state, status="online", **said))
             assert isinstance(first, ServerStatusChanged)
             assert (first.state, first.previous_state) == (state.value, self.state.value)
             fresh += more
@@ -61,10 +60,7 @@ class Telling:
         return fresh
 
     def list(self, tools: int = 3) -> DiscoveryCompleted:
-        happening = Happening(
-            type="discovery_completed", time=self.time, server="a", data={"tools": tools, "duration_s": 0.25}
-        )
-        (told,) = self.lives.discover(happening, "a")
+        (told,) = self.tell(ListsRead(launch="a", tools=tools, seconds=0.25))
         assert isinstance(told, DiscoveryCompleted)
         return told
 
@@ -93,21 +89,18 @@ def test_sleep_and_wake() -> None:
     assert (respawned.dormant_duration_seconds, respawned.respawn_duration_ms) == (1.0, 3000.0)
 
 
-@pytest.mark.parametrize(
-    ("exit_", "code", "signal"),
-    [(Exit(code=3), 3, None), (Exit(signal=9), None, 9), (Exit(cause="it left"), None, None)],
-)
-def test_a_crash_and_its_restart(exit_: Exit, code: int | None, signal: int | None) -> None:
+@pytest.mark.parametrize(("code", "signal"), [(3, None), (None, 9), (None, None)])
+def test_a_crash_and_its_restart(code: int | None, signal: int | None) -> None:
     server = Telling()
     server.become(*UP, pid=7)
-    (crashed,) = server.become(State.RESPAWNING, reason=exit_.reason)
+    (crashed,) = server.become(State.RESPAWNING, reason="it left", exit_code=code, signal=signal)
     assert isinstance(crashed, ServerCrashed)
     assert (crashed.exit_code, crashed.signal, crashed.uptime_seconds) == (code, signal, 1.0)
     assert (crashed.crash_count, crashed.will_restart, crashed.process_id) == (1, True, 7)
     (restarted,) = server.become(*UP, pid=8)
     assert isinstance(restarted, ServerRestarted)
     assert (restarted.old_process_id, restarted.new_process_id, restarted.attempt_number) == (7, 8, 1)
-    assert restarted.restart_reason == exit_.reason
+    assert restarted.restart_reason == "it left"
 
 
 def test_a_server_that_is_given_up() -> None:
@@ -123,12 +116,14 @@ def test_a_server_that_is_given_up() -> None:
 
 
 def test_away_and_back() -> None:
-    lives = Lives(SmallWorld().base_of)
-    (away,) = lives.leave(Happening(type="server_away", time=5.0, data={"tools": 2, "reason": "x" * 1000}), "a")
-    (back,) = lives.come_back(Happening(type="server_back", time=7.5, data={"tools": 2}), "a")
+    server = Telling()
+    (away,) = server.tell(Unavailable(launch="a", tools=2, reason="x" * 1000))
+    server.time += 2.5
+    (back,) = server.tell(Available(launch="a", tools=2))
+    assert isinstance(away, ServerAway)
+    assert len(away.reason or "") == 500
     assert isinstance(back, ServerBack)
     assert (back.tool_count, back.away_duration_seconds) == (2, 2.5)
-    assert len(away.reason or "") == 500  # type: ignore[attr-defined]
 
 
 @given(st.lists(st.sampled_from([*State]), max_size=30))
@@ -144,7 +139,7 @@ def test_whatever_states_come_counts_and_times_make_sense(states: list[State]) -
 
 def test_so_many_lives_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translation, "MAX_LIVES", 3)
-    lives = Lives(SmallWorld().base_of)
+    lives = Lives()
     for name in "abcd":
         lives.call(name, 1.0)
     assert lives.of("d").called_at == 1.0

@@ -1,17 +1,38 @@
-"""Every happening becomes events with the fields of their kinds, and nothing of what a server says makes them large."""
+"""Every fact becomes events with the fields of their kinds, and nothing of what a server says makes them large."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
-import pytest
+from msgspec.structs import asdict
 
+from actors.catalogue.diff import Change
 from actors.catalogue.offer import Offer, Tool
+from actors.facts import (
+    ApprovalsWanted,
+    ConfigurationLoaded,
+    Fact,
+    LeftAlone,
+    Logged,
+    PromptsChange,
+    ResourcesChange,
+    ToolsChange,
+    ToolsCounted,
+    UsedAgain,
+)
+from actors.life.breakers import BreakerScope, OpenBreaker
 from actors.protocol.wire.json import quoted
-from actors.registry.happening import Happening
 from supervisor.events.event import DaemonEvent, encode, size_of
-from supervisor.events.kinds import KINDS, TYPES, EventData, ToolsDiscovered
+from supervisor.events.kinds import (
+    KINDS,
+    TYPES,
+    ElicitationAsked,
+    ElicitationEnded,
+    EventData,
+    PluginDisabled,
+    ToolsDiscovered,
+)
 from supervisor.events.translation import MAX_NAMES, MAX_TOOLS, Translator
 from tests.fakes.told_events import SmallWorld
 
@@ -25,9 +46,16 @@ def offer(count: int = 2, schema: msgspec.Raw = SCHEMA, description: str = "Does
     return Offer(tools=tools, token_counts={tool.name: 10 for tool in tools}, tokens_exact=True)
 
 
-def told(type_: str, offers: Offer | None = None, server: str | None = "a", **data: Any) -> list[EventData]:
+def told(fact: Fact, offers: Offer | None = None) -> list[EventData]:
     world = SmallWorld(a=offers) if offers is not None else SmallWorld()
-    return [*Translator(world).events(Happening(type=type_, time=5.0, server=server, data=data))]
+    return [*Translator(world).events(Logged(time=5.0, fact=fact))]
+
+
+COUNTED = ToolsCounted(launch="a")
+
+
+def tools_changed(**change: Any) -> Fact:
+    return ToolsChange(launch="a", change=Change(**change))
 
 
 def written(data: EventData) -> dict[str, Any]:
@@ -42,7 +70,7 @@ def written(data: EventData) -> dict[str, Any]:
 
 
 def test_discovered_tools_have_their_tokens() -> None:
-    (data,) = told("tools_counted", offer())
+    (data,) = told(COUNTED, offer())
     assert written(data) == {
         "server_id": "the a",
         "server_slug": "a",
@@ -58,22 +86,22 @@ def test_discovered_tools_have_their_tokens() -> None:
             for name in ("t0", "t1")
         ],
     }
-    assert told("tools_counted") == [], "it is gone by now"
+    assert told(COUNTED) == [], "it is gone by now"
 
 
 def test_an_event_of_many_large_tools_stays_small() -> None:
     large = msgspec.Raw(b'{"a":"%s"}' % (b"x" * 100_000))
-    (data,) = told("tools_counted", offer(3000, large, "y" * 100_000))
+    (data,) = told(COUNTED, offer(3000, large, "y" * 100_000))
     assert isinstance(data, ToolsDiscovered)
     assert (data.tool_count, len(data.tools)) == (3000, MAX_TOOLS)
     assert [bool(tool.input_schema) for tool in data.tools[:4]] == [True, True, False, False]
     assert size_of(data) < 1_500_000
-    (changed,) = told("tools_changed", added=[f"t{number}" for number in range(5000)])
+    (changed,) = told(tools_changed(added=tuple(f"t{number}" for number in range(5000))))
     assert len(written(changed)["added_tools"]) == MAX_NAMES
 
 
 def test_changes_of_lists_have_names() -> None:
-    (tools,) = told("tools_changed", offer(), added=["n"], removed=["o"], renamed={"o": "n"})
+    (tools,) = told(tools_changed(added=("n",), removed=("o",), renamed={"o": "n"}), offer())
     assert (
         written(tools).items()
         >= {
@@ -83,17 +111,17 @@ def test_changes_of_lists_have_names() -> None:
             "total_tools": 2,
         }.items()
     )
-    for kind in ("resources", "prompts"):
-        (data,) = told(f"{kind}_changed", changed=["x"])
-        assert TYPES[type(data)] == f"mcp.{kind}.updated"
+    for fact, name in ((ResourcesChange, "resources"), (PromptsChange, "prompts")):
+        (data,) = told(fact(launch="a", change=Change(changed=("x",))))
+        assert TYPES[type(data)] == f"mcp.{name}.updated"
         assert written(data)["changed"] == ["x"]
-    (waiting,) = told("tools_waiting", waiting=1, held=True, tools={"t": "new"})
+    (waiting,) = told(ApprovalsWanted(launch="a", waiting=1, held=True, tools={"t": "new"}))
     assert written(waiting).items() >= {"waiting": 1, "held": True, "tools": {"t": "new"}}.items()
 
 
 def test_a_configuration_tells_of_each_server() -> None:
     loaded, *servers = told(
-        "configuration_loaded", None, None, added=["n"], removed=["o"], replaced=["r"], adjusted=["j"], settings=["env"]
+        ConfigurationLoaded(added=("n",), removed=("o",), replaced=("r",), adjusted=("j",), settings=("env",))
     )
     assert written(loaded) == {
         "config_hash": "abc",
@@ -111,33 +139,30 @@ def test_a_configuration_tells_of_each_server() -> None:
         ("mcp.server.updated", "j", False),
         ("mcp.server.unregistered", "o", None),
     ]
-    (refused,) = told("configuration_refused", None, None, problems=["x" * 1000, "y"])
-    assert written(refused) == {"error_type": "config", "error_message": "x" * 500 + "\ny"}
 
 
-@pytest.mark.parametrize(("type_", "more"), [("asked", {}), ("ended", {"action": "accept"})])
-def test_questions_are_told(type_: str, more: dict[str, str]) -> None:
-    said = {"tool_name": "t", "kind": "form", "asked": "page", "question_id": "q", **more}
-    (data,) = told(f"elicitation_{type_}", None, "a~1", **said)
-    assert written(data) == {"server_slug": "a", **said}
-
-
-def test_plugins_that_fail_are_told() -> None:
-    (off,) = told("plugin_disabled", None, None, plugin="p", hook="before_call", guards=True, reason="x" * 1000)
-    assert written(off) == {"plugin": "p", "hook": "before_call", "guards": True, "reason": "x" * 500}
-    (on,) = told("plugin_recovered", None, None, plugin="p", hook="before_call")
-    assert written(on) == {"plugin": "p", "hook": "before_call"}
+def test_what_has_all_that_its_event_says_is_told_as_it_is() -> None:
+    asked = ElicitationAsked(server_slug="a", tool_name="t", kind="form", asked="page", question_id="q")
+    ended = ElicitationEnded(**asdict(asked), action="accept")
+    said = {"server_slug": "a", "tool_name": "t", "kind": "form", "asked": "page", "question_id": "q"}
+    assert [written(each) for fact in (asked, ended) for each in told(fact)] == [said, {**said, "action": "accept"}]
+    (off,) = told(PluginDisabled(plugin="p", hook="before_call", guards=True, reason="it fails"))
+    assert written(off) == {"plugin": "p", "hook": "before_call", "guards": True, "reason": "it fails"}
 
 
 def test_what_has_no_kind_is_not_told() -> None:
-    assert told("something_else") == []
+    assert told(Fact()) == []
     assert len(TYPES) == len(KINDS), "a struct is one kind"
 
 
+def breaker(scope: BreakerScope, tool: str = "") -> OpenBreaker:
+    return OpenBreaker(breaker=scope, tool=tool, until=9.0, seconds=30.0, failures=3, reason="x" * 1000)
+
+
 def test_breakers_say_what_is_left_alone_for_how_long_and_why() -> None:
-    (opened,) = told("breaker_opened", breaker="tool", tool="t", reason="x" * 1000, seconds=30.0)
+    (opened,) = told(LeftAlone(launch="a", breaker=breaker("tool", "t"), reason="x" * 1000))
     assert TYPES[type(opened)] == "mcp.breaker.opened"
     assert written(opened).items() >= {"breaker": "tool", "tool": "t", "reason": "x" * 500, "seconds": 30.0}.items()
-    (closed,) = told("breaker_closed", breaker="server")
+    (closed,) = told(UsedAgain(launch="a", breaker=breaker("server")))
     assert TYPES[type(closed)] == "mcp.breaker.closed"
     assert written(closed).keys() & {"breaker", "tool", "seconds"} == {"breaker"}

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from actors.life.breakers import OpenBreaker
+from actors.life.breakers import BreakerScope, OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.observer import BreakerScope
 from supervisor.metatools.servers import availability_of, is_coming, late, status_words
 
 

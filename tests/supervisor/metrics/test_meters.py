@@ -6,7 +6,18 @@ from collections.abc import Iterable
 
 import pytest
 
-from actors.registry.happening import Happening
+from actors.catalogue.diff import Change
+from actors.facts import (
+    Fact,
+    FactLog,
+    ListsUnread,
+    PromptsChange,
+    RefusedByBreaker,
+    RunEnded,
+    StartedAgain,
+    ToolsChange,
+)
+from supervisor.events.kinds import ElicitationAsked, ElicitationEnded
 from supervisor.metrics import families
 from supervisor.metrics.collector import MAX_SETS, Counts, Durations, Labels, Measured
 from supervisor.metrics.families import (
@@ -20,13 +31,20 @@ from supervisor.metrics.families import (
     tool_label,
     version_label,
 )
-from supervisor.metrics.meters import MAX_SERVERS, MAX_TOOLS, Meters, count
+from supervisor.metrics.meters import MAX_SERVERS, MAX_TOOLS, Meters
 from supervisor.usage.records import OUTCOMES, CallOutcome, CallRecord
 
 
 def values_of(meters: Meters, family: Family) -> dict[Labels, float | Measured]:
     (figures,) = (each for each in meters.figures() if each.family is family)
     return dict(figures.values)
+
+
+def counting() -> tuple[Meters, FactLog]:
+    """Return what counts, and where what it counts is noted."""
+    meters, facts = Meters(), FactLog(lambda: 0.0)
+    facts.projections.append(meters)
+    return meters, facts
 
 
 def record(server: str, outcome: CallOutcome = "ok", tool: str = "t") -> CallRecord:
@@ -42,11 +60,11 @@ def test_servers_have_series_at_zero_before_anything_is_called() -> None:
 
 
 def test_launches_of_people_count_for_their_server() -> None:
-    meters = Meters()
+    meters, facts = counting()
     for server in ("desk", "desk~0123456789abcdef", "desk~fedcba9876543210"):
         meters.take([record(server)])
-        meters.on_restart(server)
-        meters.on_exit(server, "exit")
+        facts.note(StartedAgain(launch=server))
+        facts.note(RunEnded(launch=server, by="exit"))
     assert values_of(meters, families.CALLS) == {("desk", "ok"): 3}
     assert values_of(meters, families.RESTARTS) == {("desk",): 3}
     assert values_of(meters, families.EXITS) == {("desk", "exit"): 3}
@@ -124,24 +142,26 @@ def test_words_of_others_become_words_of_ours() -> None:
     )
 
 
-def happenings() -> Iterable[Happening]:
-    yield Happening(type="tools_changed", time=0.0, data={"added": ["a", "b"], "changed": ["c"]})
-    yield Happening(type="tools_changed", time=0.0, data={"removed": ["a"]})
-    yield Happening(type="elicitation_ended", time=0.0, data={"kind": "form", "action": "accept", "about": "x"})
-    yield Happening(type="server_state", time=0.0, data={"state": "ready"})
+def happened() -> Iterable[Fact]:
+    yield ToolsChange(launch="a", change=Change(added=("a", "b"), changed=("c",)))
+    yield ToolsChange(launch="a", change=Change(removed=("a",)))
+    yield PromptsChange(launch="a", change=Change(removed=("a",)))
+    yield ElicitationAsked(server_slug="a", kind="form", asked="page")
+    yield ElicitationEnded(server_slug="a", kind="form", asked="page", action="accept")
+    yield ListsUnread(launch="a", reason="it has none")
 
 
-def test_events_of_the_feed_are_counted() -> None:
-    meters = Meters()
-    for event in happenings():
-        count(event, meters)
+def test_facts_are_counted() -> None:
+    meters, facts = counting()
+    for fact in happened():
+        facts.note(fact)
     assert values_of(meters, families.CHANGES) == {("added",): 2, ("removed",): 1, ("changed",): 1}
     assert values_of(meters, families.ANSWERS) == {("form", "accept"): 1}
 
 
 def test_what_breakers_refuse_is_counted_for_the_server_of_a_launch() -> None:
-    meters = Meters()
+    meters, facts = counting()
     meters.keep(["a"])
     for launch in ("a", "a~1f", "a"):
-        meters.on_refused_by(launch, "tool")
+        facts.note(RefusedByBreaker(launch=launch, breaker="tool"))
     assert values_of(meters, families.LEFT_ALONE) == {("a", "server"): 0, ("a", "tool"): 3, ("a", "discovery"): 0}

@@ -12,10 +12,11 @@ from actors.catalogue.lists import tool as read
 from actors.catalogue.offer import Offer
 from actors.catalogue.tool_rules import NO_CHANGES
 from actors.errors import CallRefused, ConfigError
-from actors.kit import Conditions, Feed
+from actors.facts import FactLog
+from actors.kit import Conditions
 from actors.protocol.asking.forms import MAX_FIELDS
-from actors.registry.happening import Happening
 from supervisor.config import Settings
+from supervisor.events.kinds import PluginDisabled
 from supervisor.plugins.answers import PluginQuestion
 from supervisor.plugins.contract import (
     DiscoveryFacts,
@@ -48,7 +49,6 @@ def table_of(**plugins: type[Plugin[Any]]) -> PluginTable:
 
 def plugged(table: PluginTable, **plugins: type[Plugin[Any]]) -> PluginTable:
     """Have a table use these plugins, and return it."""
-    table.feed = Feed[Happening](10)
     made = [
         RunningPlugin(name, PluginPackage(kind, "d", "1"), kind(PluginOptions()), {}, table, threads=2)
         for name, kind in plugins.items()
@@ -175,21 +175,17 @@ async def test_a_guard_that_fails_refuses_the_call_and_holds_the_result_back() -
 
 async def test_one_that_fails_too_often_is_told_of_in_the_feed_and_as_a_condition() -> None:
     conditions = Conditions(lambda: 5.0)
-    table = PluginTable(lambda: 5.0, conditions)
-    table.feed = Feed[Happening](10)
+    facts = FactLog(lambda: 5.0)
+    table = PluginTable(facts, conditions)
     made = [RunningPlugin("bad", PluginPackage(Fails, "d", "1"), Fails(PluginOptions()), {}, table, threads=1)]
     table.use(made, Settings())
     for _ in range(MAX_FAILURES + 2):
         await table.before_call(CALL, Nobody())
-    (event,) = table.feed._events
-    assert event.data["hook"] == "before_call"
-    assert (event.type, event.time, event.data["plugin"], event.data["guards"]) == (
-        "plugin_disabled",
-        5.0,
-        "bad",
-        False,
-    )
-    assert "raised ValueError at test_hooks.py" in event.data["reason"]
+    (noted,) = facts.events()
+    off = noted.fact
+    assert isinstance(off, PluginDisabled)
+    assert (noted.time, off.plugin, off.hook, off.guards) == (5.0, "bad", "before_call", False)
+    assert "raised ValueError at test_hooks.py" in off.reason
     (condition,) = conditions.now()
     assert (condition.what, condition.why.split(",")[0]) == ("plugin bad, before_call", "it is passed over")
     assert [status.off for status in table.statuses()] == [("before_call",)]

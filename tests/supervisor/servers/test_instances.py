@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.catalogue.marks import digest_of
 from actors.catalogue.trust import Pins
 from actors.errors import ServerExited, ToolHeld, TooManyCalls
-from actors.instance_status import InstanceChanged
+from actors.facts import InstanceChanged
 from actors.life.states import State
 from actors.messages import CallServer, RestartServer, ServerListed, SleepServer
 from actors.principal import LOCAL, Principal

@@ -30,7 +30,8 @@ from actors.errors import (
     UnknownMethod,
     UnknownPrompt,
 )
-from actors.kit import Feed, Starts
+from actors.facts import FactLog
+from actors.kit import Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
@@ -235,7 +236,7 @@ async def gateway(
                 used=note,
                 subscribers=Subscribers(at_once),
                 key=bytes(32),
-                elicitations=Elicitations(registry.feed, lambda: 0.0),
+                elicitations=Elicitations(registry.facts),
             ),
             "1.0",
         ),
@@ -382,7 +383,7 @@ async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code:
 def forwarder(answer: Callable[[CallServer], Result], plugins: PluginTable | None = None) -> Forwarder:
     """One before a server that gives this answer."""
     cell = deployment()
-    elicitations = Elicitations(Feed(1), lambda: 0.0)
+    elicitations = Elicitations(FactLog(lambda: 0.0))
     parking, bench, names = Parking(bytes(32)), Workbench(), LaunchNames(cell.value.mask)
     trips = round_trips(FakeRouter(answer), cell, parking)
     asking = PluginQuestions(parking, cell, elicitations, bench)

@@ -12,7 +12,8 @@ import pytest
 from trio.testing import MockClock
 
 from actors.errors import CannotAsk, TooManyCalls
-from actors.kit import Feed, Reply
+from actors.facts import FactLog
+from actors.kit import Reply
 from actors.messages import Question, Result
 from actors.principal import Principal
 from actors.server import subscribers
@@ -110,7 +111,7 @@ async def test_names_that_a_member_makes_up_keep_nobody_out(
 
 
 async def test_however_many_people_have_questions_open_there_is_a_place_for_one_more(autojump_clock: MockClock) -> None:
-    all_ = Elicitations(Feed(3), lambda: 0.0)
+    all_ = Elicitations(FactLog(lambda: 0.0))
     question = Question("elicitation/create", msgspec.Raw(json.dumps(FORM).encode()))
 
     def ask(user: str, number: int) -> None:

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 from opentelemetry.trace import SpanKind
 
 from actors.kit import Reply
-from actors.observer import CallTrace
+from actors.messages import CallTrace
 from supervisor.tracing.spans import LEAST_WAIT_NS, SdkRequestTrace, SpanFactory
 
 START = 1_800_000_000_000_000_000

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from actors.catalogue.trust import TRUSTING
 from actors.errors import ServerGaveUp, SupervisorError, TooManyCalls
+from actors.facts import FactLog
 from actors.kit import Mark, Outbox, Reply
 from actors.launch import launch_name
 from actors.life.breakers import Breakers
 from actors.messages import CallServer, Result
-from actors.observer import NO_OBSERVER
 from actors.principal import LOCAL, Principal
 from actors.server.calls.calls import CallBreakers, Calls
 from actors.server.calls.errors import Delay
@@ -36,7 +36,7 @@ def calls_of_server(
     name: str = "s", settings: ServerSettings = DEFAULT, wake_by: Callable[[float], None] = lambda moment: None
 ) -> Calls:
     gate = ApprovalGate(name, TRUSTING, Lists(name, settings, None, lambda: False))
-    breakers = CallBreakers(name, name, Breakers(settings, lambda: 0.5), NO_OBSERVER)
+    breakers = CallBreakers(name, name, Breakers(settings, lambda: 0.5), FactLog(lambda: 0.0))
     loss = StateLoss(settings, lambda: None)
     return Calls(name, settings, str, lambda _: (), gate, breakers, loss, lambda: 0.5, wake_by)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from actors.facts import ExitReason
 from actors.life.states import Life, State
-from actors.observer import ExitReason
 from actors.server.operators.record import exit_reason
 from actors.transport.base import Exit
 

@@ -9,6 +9,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.facts import FactLog
 from actors.kit.reporter import Reporter
 from actors.launch import launch_name
 from actors.server.operators.journal import MAX_LINES, MAX_LINES_AT_ONCE, MAX_MASKS, MAX_NOTES, Journal, Level
@@ -42,7 +43,7 @@ def test_what_was_left_out_is_a_line_of_ours() -> None:
 @pytest.mark.parametrize(("launch", "told"), [("s", "not found on PATH /opt/x"), (launch_name("s", "d1"), "not found")])
 async def test_where_the_daemon_looks_for_a_program_is_in_no_log_that_members_read(launch: str, told: str) -> None:
     journal = Journal(Clock())
-    record = Record(launch, Reporter(None), journal, str, None, None)
+    record = Record(launch, Reporter(None), journal, str, None, None, FactLog(lambda: 0.0))
     record.refuse("not found", "not found on PATH /opt/x", permanent=False)
     assert texts(journal) == [f"could not be started: {told}"]
     assert record.last_error == "not found on PATH /opt/x"

@@ -295,9 +295,10 @@ async def test_a_recovered_server_has_no_last_error_and_its_log_keeps_it(autojum
             await rig.call("crash")
         failed = await rig.status()
         assert (failed.last_error, failed.last_error_at) == ("exit code 3", 0.0)
+        assert (failed.reason, failed.exit_code, failed.signal) == ("exit code 3", 3, None)
         await rig.call()
         recovered = await rig.status()
-        assert (recovered.last_error, recovered.last_error_at) == (None, None)
+        assert (recovered.last_error, recovered.last_error_at, recovered.exit_code) == (None, None, None)
         assert "died while ready: exit code 3; 1 calls in flight failed" in rig.story
 
 

@@ -15,7 +15,8 @@ from trio.testing import wait_all_tasks_blocked
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ConfigError
-from actors.kit import Feed, Latest
+from actors.facts import FactLog
+from actors.kit import Latest
 from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerStatus
@@ -68,14 +69,14 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "elapsed": lambda: NOW,
         "catalogue": Latest(Catalogue(revision=3, entries=by_server, index=Index.empty(), indexed=indexed)),
         "statuses": Latest({item.server: item for item in statuses}),
-        "feed": Feed(3),
+        "facts": FactLog(lambda: 1.0, 3),
         "events": events_of(),
         "closing": trio.Event(),
         "control": Obeys(),
         "launches": NoLaunches(),
         "configurator": Configured(),
         "editor": Configured(),
-        "elicitations": Elicitations(Feed(3), lambda: NOW),
+        "elicitations": Elicitations(FactLog(lambda: NOW)),
         "tokens": TokenTable(MemoryRows(TOKENS)),
         "values": no_values(),
         "history": no_history(),

@@ -16,7 +16,8 @@ from quart_trio import QuartTrio
 
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.kit import Feed, Latest, Reply
+from actors.facts import FactLog
+from actors.kit import Latest, Reply
 from actors.messages import Question
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire.json import quoted
@@ -78,8 +79,7 @@ class Waiting:
     """One question that waits, and what its server gets."""
 
     def __init__(self, params: Any = FORM, principal: Principal = LOCAL, *, repeats: bool = False, **more: Any) -> None:
-        self.feed: Feed[Any] = Feed(10)
-        self.all = Elicitations(self.feed, lambda: NOW, "http://127.0.0.1:1")
+        self.all = Elicitations(FactLog(lambda: NOW), "http://127.0.0.1:1")
         self.reply: Reply[msgspec.Raw] = Reply()
         call = CallElicitations(self.all, "git<hub", "create_issue", 100.0, everyone=True)
         call = msgspec.structs.replace(call, client=Client(principal=principal, name="claude-code"), **more)

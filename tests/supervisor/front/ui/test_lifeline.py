@@ -7,36 +7,40 @@ from typing import Any, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.facts import StateChange
 from actors.installation import InstallationStatus
 from actors.life.states import RAN, State
-from actors.registry.happening import StateChange
 from supervisor.front.ui.plots import LABELS, LIFELINE_HEIGHT, UNKNOWN, WIDTH, Lifeline, bars, lifeline
 from supervisor.front.ui.words import life_of
 
 STATES = st.sampled_from(State)
 WORDS = st.sampled_from([*get_args(InstallationStatus)])
 CHANGES = st.lists(
-    st.builds(
-        StateChange, time=st.floats(0, 5000), state=STATES, previous=STATES, status=WORDS, disabled=st.booleans()
+    st.tuples(
+        st.floats(0, 5000),
+        st.builds(
+            StateChange, launch=st.just("a"), state=STATES, previous=STATES, status=WORDS, disabled=st.booleans()
+        ),
     ),
     max_size=60,
 )
+Change = tuple[float, StateChange]
 TIMES = st.floats(-100, 6000)
 BEGIN, END = 1000.0, 4600.0
 
 
 def change(
     time: float, state: State, previous: State = State.DORMANT, reason: str = "", status: str = "online"
-) -> StateChange:
-    return StateChange(time=time, state=state, previous=previous, status=status, reason=reason)
+) -> Change:
+    return time, StateChange(launch="a", state=state, previous=previous, status=status, reason=reason)
 
 
-def life(*changes: StateChange, now: float = 4000) -> Lifeline:
+def life(*changes: Change, now: float = 4000) -> Lifeline:
     return lifeline(changes, BEGIN, END, now)
 
 
 @given(CHANGES, TIMES)
-def test_segments_are_side_by_side_from_the_begin_until_now(changes: list[StateChange], now: float) -> None:
+def test_segments_are_side_by_side_from_the_begin_until_now(changes: list[Change], now: float) -> None:
     drawn = life(*changes, now=now)
     until = min(max(now, BEGIN), END)
     edges = [(each.begin, each.end) for each in drawn.parts]
@@ -47,7 +51,7 @@ def test_segments_are_side_by_side_from_the_begin_until_now(changes: list[StateC
 
 
 @given(CHANGES, TIMES)
-def test_everything_is_inside_of_the_drawing(changes: list[StateChange], now: float) -> None:
+def test_everything_is_inside_of_the_drawing(changes: list[Change], now: float) -> None:
     drawn = life(*changes, now=now)
     for each in drawn.parts:
         assert 0 <= each.x <= each.x + each.width <= WIDTH + 0.01
@@ -69,9 +73,9 @@ def test_each_crash_and_each_wake_of_the_window_has_its_mark(
     assert [mark.time for mark in drawn.marks] == sorted(mark.time for mark in drawn.marks)
 
 
-@given(CHANGES.map(lambda changes: sorted(changes, key=lambda each: each.time)), st.floats(BEGIN, 4600))
-def test_at_each_moment_it_shows_the_newest_state(changes: list[StateChange], moment: float) -> None:
-    before = [each for each in changes if each.time <= moment]
+@given(CHANGES.map(lambda changes: sorted(changes, key=lambda each: each[0])), st.floats(BEGIN, 4600))
+def test_at_each_moment_it_shows_the_newest_state(changes: list[Change], moment: float) -> None:
+    before = [change for time, change in changes if time <= moment]
     shown = [each for each in life(*changes, now=END).parts if each.begin <= moment < each.end]
     for part in shown:
         word = life_of(before[-1].row) if before else LABELS[UNKNOWN]

@@ -415,6 +415,18 @@ async def test_what_happens_to_the_file_is_told_in_the_feed_once(tmp_path: Path,
         assert str(shown.path) in told[1]["data"]["error_message"]
 
 
+async def test_what_is_wrong_with_the_file_is_told_at_no_great_length(tmp_path: Path, data: DataDir) -> None:
+    async with (
+        world(tmp_path, data, {"a": A}) as shown,
+        open_socket(str(shown.client.base_url), "/api/events") as socket,
+    ):
+        shown.write({"a": {"command": {"x" * 5000: 1}}})
+        await shown.reload(422)
+        while (event := await socket.receive())["type"] != "config.error":
+            pass
+        assert 0 < len(event["data"]["error_message"]) <= 500
+
+
 async def test_a_file_that_is_saved_is_read_without_being_asked_for(tmp_path: Path, data: DataDir) -> None:
     settings = {"reload_on_change": True, "reload_poll_s": 0.05}
     async with world(tmp_path, data, {"a": A}, **settings) as shown:

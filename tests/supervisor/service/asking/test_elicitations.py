@@ -12,12 +12,13 @@ import trio
 from trio.testing import MockClock
 
 from actors.errors import CannotAsk, InvalidArguments
-from actors.kit import Feed, Reply
+from actors.facts import Fact, FactLog
+from actors.kit import Reply
 from actors.messages import Question
 from actors.principal import LOCAL, Principal
 from actors.protocol.asking.questions import MAX_FORM_BYTES
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from actors.registry.happening import Happening
+from supervisor.events.kinds import ElicitationAsked, ElicitationEnded
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.elicitations import MAX_OPEN_OF_ONE, CallElicitations, Elicitation, Elicitations
 from supervisor.service.asking.exchange import Exchange, QuestionTable
@@ -60,8 +61,8 @@ class Desk:
     """The questions of one daemon, and what is told of them."""
 
     def __init__(self) -> None:
-        self._feed: Feed[Happening] = Feed(1000)
-        self.all = Elicitations(self._feed, lambda: 1000.0, "http://127.0.0.1:1")
+        self._facts = FactLog(lambda: 1000.0)
+        self.all = Elicitations(self._facts, "http://127.0.0.1:1")
 
     def call(self, client: Client = MUTE, *, everyone: bool = True) -> CallElicitations:
         return CallElicitations(self.all, "s", "t", QUESTION_S, everyone, client, tool="t")
@@ -91,9 +92,8 @@ class Desk:
         (one,) = self.all.of(LOCAL)
         return one
 
-    async def told(self) -> list[tuple[str, dict[str, Any]]]:
-        _, _, events = await self._feed.after(0)
-        return [(event.type, event.data) for event in events]
+    def told(self) -> list[tuple[type[Fact], dict[str, Any]]]:
+        return [(type(each.fact), msgspec.to_builtins(each.fact)) for each in self._facts.events()]
 
 
 # The table ----------------------------------------------------------------------------------------------------------
@@ -111,8 +111,15 @@ async def test_a_question_waits_under_its_address_until_it_is_answered() -> None
     desk.all.answer(one, "accept", {"password": "hunter2"})
     assert json.loads(bytes(await reply.wait())) == {"action": "accept", "content": {"password": "hunter2"}}
     assert desk.all.of(LOCAL) == []
-    about = {"tool_name": "t", "kind": "secret", "asked": "page", "question_id": one.id}
-    assert await desk.told() == [("elicitation_asked", about), ("elicitation_ended", {**about, "action": "accept"})]
+    about = {"server_slug": "s", "tool_name": "t", "kind": "secret", "asked": "page", "question_id": one.id}
+    assert desk.told() == [(ElicitationAsked, about), (ElicitationEnded, {**about, "action": "accept"})]
+
+
+def test_a_tool_with_a_long_name_is_told_by_its_begin() -> None:
+    desk = Desk()
+    CallElicitations(desk.all, "s", tool="t" * 1000).on_asked(question(SURE), Reply[msgspec.Raw]())
+    ((_, said),) = desk.told()
+    assert said["tool_name"] == "t" * 500
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
@@ -142,7 +149,7 @@ async def test_what_nobody_waits_for_any_more_is_gone() -> None:
     assert reply.value is None
     desk.call().on_asked(question(SURE), late)
     late.answer(msgspec.Raw(b'{"action":"maybe"}'))
-    ends = [data for kind, data in await desk.told() if kind == "elicitation_ended"]
+    ends = [data for kind, data in desk.told() if kind == ElicitationEnded]
     assert [(data["asked"], data["action"]) for data in ends] == [("page", "none"), ("client", "unreadable")]
 
 
@@ -150,7 +157,7 @@ async def test_answers_that_cannot_be_read_are_told_of_as_that() -> None:
     desk, reply = Desk(), Reply[msgspec.Raw]()
     desk.call().on_asked(question(SURE), reply)
     reply.answer(msgspec.Raw(b'{"action":7}'))
-    assert [data.get("action") for _, data in await desk.told()] == [None, "unreadable"]
+    assert [data.get("action") for _, data in desk.told()] == [None, "unreadable"]
 
 
 @pytest.mark.parametrize(
@@ -237,8 +244,8 @@ async def test_a_client_that_can_be_asked_is_and_others_are_told_that_it_was(aut
         assert desk.all.of(LOCAL) == []
         (asked,) = table._open
         table.on_answer(asked, msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
-        said = [(kind, data["asked"], data.get("action")) for kind, data in await desk.told()]
-        assert said == [("elicitation_asked", "client", None), ("elicitation_ended", "client", "accept")]
+        said = [(kind, data["asked"], data.get("action")) for kind, data in desk.told()]
+        assert said == [(ElicitationAsked, "client", None), (ElicitationEnded, "client", "accept")]
 
 
 async def test_so_is_a_modern_one(autojump_clock: MockClock) -> None:
@@ -250,7 +257,7 @@ async def test_so_is_a_modern_one(autojump_clock: MockClock) -> None:
         await settled()
         assert call.keys == ["question-1"]
         assert desk.all.of(LOCAL) == []
-        assert [data["asked"] for _, data in await desk.told()] == ["client"]
+        assert [data["asked"] for _, data in desk.told()] == ["client"]
 
 
 async def test_a_secret_is_typed_on_a_page_and_the_model_only_waits(autojump_clock: MockClock) -> None:
@@ -437,7 +444,7 @@ async def test_a_model_cannot_say_yes_for_its_user_but_a_person_can(
 
 async def test_a_yes_of_a_model_is_recorded_also_where_there_is_no_room_for_a_page(autojump_clock: MockClock) -> None:
     kept, desk = KeptAudit(), Desk()
-    desk.all = Elicitations(Feed(1000), lambda: 1000.0, "", kept)
+    desk.all = Elicitations(FactLog(lambda: 1000.0), "", kept)
     desk.fill(MUTE)
     async with rig() as here:
         first = drop(here, desk.of(MUTE), by_result=True)
@@ -487,7 +494,7 @@ async def test_a_model_is_told_of_so_much_at_once_at_most(autojump_clock: MockCl
 
 async def test_an_answer_is_recorded_once_and_never_what_it_says() -> None:
     kept = KeptAudit()
-    everything = Elicitations(Feed(100), lambda: 1000.0, "", kept)
+    everything = Elicitations(FactLog(lambda: 1000.0), "", kept)
     call = CallElicitations(everything, "s", "t", QUESTION_S, everyone=True, tool="t")
     for action in ("accept", "decline"):
         reply = Reply[msgspec.Raw]()
@@ -523,7 +530,7 @@ SAID: list[tuple[Any, list[tuple[str, str]]]] = [
 @pytest.mark.parametrize(("said", "noted"), SAID)
 async def test_whether_a_tool_may_run_is_recorded_when_it_is_said(said: Any, noted: list[tuple[str, str]]) -> None:
     kept = KeptAudit()
-    everything = Elicitations(Feed(100), lambda: 1000.0, "", kept)
+    everything = Elicitations(FactLog(lambda: 1000.0), "", kept)
     call = CallElicitations(everything, "s", "t", QUESTION_S, confirms=True, tool="t")
     reply = Reply[msgspec.Raw]()
     call.on_asked(question(SURE), reply)

@@ -11,9 +11,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallRefused, CallTimedOut, SupervisorError
-from actors.kit import Feed
+from actors.facts import FactLog
 from actors.protocol.asking.questions import Fallback
 from supervisor.config import ServerConfig
+from supervisor.events.kinds import ElicitationAsked, ElicitationEnded
 from supervisor.host.workbench import Workbench
 from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolCall
 from supervisor.plugins.questions import ConfirmationInput, QuestionInput, SelectInput, TextInput, UserQuestion
@@ -54,8 +55,8 @@ class World:
         kind = type("Asking", (Asks,), {"answered": answered})
         entry = ServerConfig(name="s", command="x", question_timeout_s=QUESTION_S, question_fallback=fallback)
         cell, bench, audit = deployment(entry), Workbench(), KeptAudit()
-        self.feed: Feed[Any] = Feed(10)
-        elicitations = Elicitations(self.feed, lambda: 0.0, "", audit)
+        self.facts = FactLog(lambda: 0.0)
+        elicitations = Elicitations(self.facts, "", audit)
         questions = PluginQuestions(Parking(bytes(32)), cell, elicitations, bench)
         self.hooks = CallHooks(table_of(asks=kind), cell, bench, audit, questions)
         self.ear, self.table = Ear(), QuestionTable()
@@ -103,10 +104,10 @@ async def test_where_nobody_answers_in_time_the_fallback_of_the_server_is_the_an
     assert at.made == []
     withdrawn = at.ear.heard[-1]
     assert withdrawn["method"] == "notifications/cancelled", "nobody waits for the answer any more"
-    assert [(each.type, each.data.get("action")) for each in at.feed._events] == [
-        ("elicitation_asked", None),
-        ("elicitation_ended", "none"),
-    ]
+    asked, ended = (each.fact for each in at.facts.events())
+    assert type(asked) is ElicitationAsked
+    assert isinstance(ended, ElicitationEnded)
+    assert ended.action == "none"
 
 
 async def test_where_the_operator_wants_an_error_a_call_that_nobody_answers_is_one(autojump_clock: MockClock) -> None:

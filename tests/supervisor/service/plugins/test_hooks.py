@@ -9,7 +9,7 @@ import pytest
 
 from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import CallRefused, InvalidArguments
-from actors.kit import Feed
+from actors.facts import FactLog
 from actors.messages import CallServer, Result
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
@@ -62,7 +62,7 @@ class Guards(Notes):
 def hooks(audit: KeptAudit | None = None, kind: type[Plugin[Any]] = Notes) -> CallHooks:
     Notes.seen.clear()
     cell, bench = deployment(identity=PEOPLE), Workbench()
-    questions = PluginQuestions(Parking(bytes(32)), cell, Elicitations(Feed(1), lambda: 0.0), bench)
+    questions = PluginQuestions(Parking(bytes(32)), cell, Elicitations(FactLog(lambda: 0.0)), bench)
     return CallHooks(table_of(notes=kind), cell, bench, audit or KeptAudit(), questions)
 
 
