@@ -41,8 +41,8 @@ async def test_a_daemon_starts_serves_a_call_and_ends_without_what_only_linux_ha
 @pytest.mark.process
 def test_nothing_is_cut_that_a_pipe_does_not_take_as_a_whole(environment: dict[str, str], tmp_path: Path) -> None:
     code = (
-        "from actors.transport.lines import ATOMIC_BYTES; from supervisor.bridge.pipes import CHUNK_BYTES;"
-        "from supervisor.host.logs import SHORT_CHARS; print(ATOMIC_BYTES, CHUNK_BYTES, SHORT_CHARS * 4 < 512)"
+        "from actors.transport.lines import ATOMIC_BYTES; from supervisor.bridge.pipes import _CHUNK_BYTES;"
+        "from supervisor.host.logs import _SHORT_CHARS; print(ATOMIC_BYTES, _CHUNK_BYTES, _SHORT_CHARS * 4 < 512)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
