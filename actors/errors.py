@@ -235,7 +235,7 @@ class ServerGaveUp(ServerError):
     """The server failed too often. A call tries it again, at most once per `probe_interval_s`."""
 
 
-class LeftAlone(ServerError, retryable=True):
+class BreakerTripped(ServerError, retryable=True):
     """Calls of the server, or of this tool, kept failing, so none is sent before `retry_after_ms`: its breaker is open
     (`data.breaker`: `server`, `tool` or `discovery`)."""
 

@@ -122,14 +122,14 @@ class Available(OfLaunch, frozen=True, kw_only=True):
     tools: int
 
 
-class LeftAlone(OfLaunch, frozen=True, kw_only=True):
+class BreakerTripped(OfLaunch, frozen=True, kw_only=True):
     """A breaker has opened, for the first time or again."""
 
     words = "breaker opened"
     breaker: OpenBreaker
 
 
-class UsedAgain(OfLaunch, frozen=True, kw_only=True):
+class BreakerReset(OfLaunch, frozen=True, kw_only=True):
     """A breaker has closed; it is told as it was."""
 
     words = "breaker closed"

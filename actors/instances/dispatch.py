@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from actors.errors import (
     ActorStopped,
-    LeftAlone,
+    BreakerTripped,
     MalformedRequest,
     ProtocolViolation,
     ServerExited,
@@ -43,7 +43,7 @@ PATIENCE_S = 2.0
 MAX_STATES: Final = 4096
 """Of one launch; the oldest is forgotten for one more."""
 _retry = msgspec.json.Decoder(input_required.Retry)
-_NOT_TAKEN: Final = (ServerStarting, ServerGaveUp, ServerExited, ActorStopped, LeftAlone)
+_NOT_TAKEN: Final = (ServerStarting, ServerGaveUp, ServerExited, ActorStopped, BreakerTripped)
 """What a call gets from an instance that was not up, went down, or has a breaker open.
 
 Only what was not sent is tried elsewhere.

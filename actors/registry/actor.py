@@ -406,14 +406,16 @@ def state_change(message: ServerChanged, word: str, before: str) -> StateChange:
     )
 
 
-def breaker_changes(before: ServerStatus | None, after: ServerStatus) -> Iterator[facts.LeftAlone | facts.UsedAgain]:
+def breaker_changes(
+    before: ServerStatus | None, after: ServerStatus
+) -> Iterator[facts.BreakerTripped | facts.BreakerReset]:
     """Yield a fact for each breaker that opened, for the first time or again, or has closed."""
     old = {(each.breaker, each.tool): each for each in (before.breakers if before is not None else ())}
     new = {(each.breaker, each.tool): each for each in after.breakers}
     for key, each in new.items():
         if key not in old or old[key].until != each.until:
-            yield facts.LeftAlone(launch=after.server, breaker=each, reason=each.reason)
-    yield from (facts.UsedAgain(launch=after.server, breaker=each) for key, each in old.items() if key not in new)
+            yield facts.BreakerTripped(launch=after.server, breaker=each, reason=each.reason)
+    yield from (facts.BreakerReset(launch=after.server, breaker=each) for key, each in old.items() if key not in new)
 
 
 def _reading(message: ServerListed) -> Fact:

@@ -117,7 +117,7 @@ class Translator:
                 life = self.lives.of(launch)
                 away_s, life.away_at = _seconds(life.away_at, time), None
                 yield kinds.ServerBack(**base_of(launch), tool_count=tools, away_duration_seconds=away_s)
-            case facts.LeftAlone(launch=launch, breaker=breaker):
+            case facts.BreakerTripped(launch=launch, breaker=breaker):
                 yield kinds.BreakerOpened(
                     **base_of(launch),
                     breaker=breaker.breaker,
@@ -125,7 +125,7 @@ class Translator:
                     reason=fact.reason[:MAX_TEXT],
                     seconds=round(breaker.seconds, 3),
                 )
-            case facts.UsedAgain(launch=launch, breaker=breaker):
+            case facts.BreakerReset(launch=launch, breaker=breaker):
                 yield kinds.BreakerClosed(**base_of(launch), breaker=breaker.breaker, tool=_text(breaker.tool))
             case facts.ToolsCounted(launch=launch) if (offer := self._world.offer_of(launch)) is not None:
                 yield _discovered(offer, base_of(launch), time)

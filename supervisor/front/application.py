@@ -32,7 +32,7 @@ from supervisor.front.pages.view import View
 from supervisor.front.ui.pages import add_dashboard
 
 _PERFORMING = (
-    *(audit, cards, configuration, questions, events, logins, logs, me, metrics, nodes, phrases, questions, servers),
+    *(audit, cards, configuration, events, logins, logs, me, metrics, nodes, phrases, questions, servers),
     *(status, tokens, tools, trust, usage, values),
 )
 """The modules that perform operations: an operation that none of them performs ends the start with a `KeyError`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -122,6 +123,12 @@ async def hidden_called(at: Scene) -> None:
         assert "error" in json.dumps((await at.rpc("ben", "tools/call", door, name=name, arguments={})).json())
 
 
+async def submitted(at: Scene, path: str, **fields: str) -> None:
+    """Send a form of the dashboard."""
+    token = re.findall(r'name="token" value="([^"]+)"', (await at.ask("ana", "GET", "/ui/servers/clock")).text)[0]
+    assert (await at.ask("ana", "POST", path, data={"token": token, **fields})).status_code < 500
+
+
 ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str, str, str]]]] = {
     "an order": (
         lambda at: at.ask("ana", "POST", "/api/servers/clock/sleep"),
@@ -138,6 +145,18 @@ ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str,
     "an order that fails": (
         lambda at: at.ask("ana", "POST", "/api/servers/far/login"),
         [("login.begin", "far", "failed", "ana")],
+    ),
+    "an order on the dashboard": (
+        lambda at: submitted(at, "/ui/servers/clock/sleep"),
+        [("server.sleep", "clock", "done", "ana")],
+    ),
+    "an approval there of what is another tool by now": (
+        lambda at: submitted(at, "/ui/changes", server="clock", tool="tell", digest="0" * 64),
+        [("tool.approve", "clock", "refused", "ana")],
+    ),
+    "a value there that no server takes": (
+        lambda at: submitted(at, "/ui/values", server="clock", name="NONE", value=CANARY),
+        [("value.give", "clock", "refused", "ana")],
     ),
     "a token": (
         lambda at: at.ask("ana", "POST", "/api/access-tokens", json={"user": "ben", "label": CANARY}),

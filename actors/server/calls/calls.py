@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from actors.errors import LeftAlone, ProtocolViolation, SupervisorError, TooManyCalls
+from actors.errors import BreakerTripped, ProtocolViolation, SupervisorError, TooManyCalls
 from actors.facts import FactLog, RefusedByBreaker
 from actors.kit import Mark, Reply, Shares
 from actors.life.breakers import BreakerRefusal, Breakers, Probe, Trial
@@ -75,13 +75,13 @@ class CallBreakers:
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
-    def refuse(self, refusal: BreakerRefusal) -> LeftAlone:
+    def refuse(self, refusal: BreakerRefusal) -> BreakerTripped:
         """Count somebody who is refused, and return the error."""
         self.all.note_refusal(refusal)
         self._facts.note(RefusedByBreaker(launch=self._launch, breaker=refusal.by.breaker))
         return left_alone_error(self._server, refusal)
 
-    def pass_on(self, call: Call, now: float) -> LeftAlone | None:
+    def pass_on(self, call: Call, now: float) -> BreakerTripped | None:
         """Return why a call that has waited must not be sent; None if it may. Then it may be a probe."""
         refusal = self.all.refusal(call.tool, now, call.reply)
         if refusal is not None:
@@ -89,7 +89,7 @@ class CallBreakers:
         self.all.admit(call.tool, call.reply, now)
         return None
 
-    def refusals(self, waiting: Sequence[Call], now: float) -> Iterator[tuple[Call, LeftAlone]]:
+    def refusals(self, waiting: Sequence[Call], now: float) -> Iterator[tuple[Call, BreakerTripped]]:
         """Yield the calls that need not wait any more, as a breaker has opened, and why."""
         for call in waiting:
             if (refusal := self.all.refusal(call.tool, now, call.reply)) is not None:

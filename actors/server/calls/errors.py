@@ -9,9 +9,9 @@ import msgspec
 from actors.command_line import command
 from actors.errors import (
     AnswerFirst,
+    BreakerTripped,
     CallTimedOut,
     CallTooLarge,
-    LeftAlone,
     LoginRequired,
     MalformedRequest,
     Outcome,
@@ -162,7 +162,7 @@ def late_error(message: CallServer, took_s: float | None, delay: Delay) -> Super
     return ServerStarting(text, server=server, retry_after_s=delay.retry_after_s)
 
 
-def left_alone_error(server: str, refusal: BreakerRefusal) -> LeftAlone:
+def left_alone_error(server: str, refusal: BreakerRefusal) -> BreakerTripped:
     """Return the error for what a breaker does not let through, with the reason of its last failure and what helps."""
     by, again = refusal.by, f"call it again in {max(1, round(refusal.wait_s))} s"
     match by.breaker:
@@ -177,4 +177,4 @@ def left_alone_error(server: str, refusal: BreakerRefusal) -> LeftAlone:
             advice = f"{again}, or use a tool of another server"
     text = f"{text} (the last time: {by.reason}); nothing was sent; {advice}"
     details = {"breaker": by.breaker}
-    return LeftAlone(text, server=server, retry_after_s=refusal.wait_s, details=details)
+    return BreakerTripped(text, server=server, retry_after_s=refusal.wait_s, details=details)

@@ -51,6 +51,7 @@ class SharedPage:
             return self._page
 
 
+NO_ARGUMENTS: Final[Mapping[str, str]] = {}
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
 
 
@@ -100,6 +101,14 @@ class Performer:
     async def _perform(
         self, view: View, subject: Any, given: Iterable[tuple[str, str]], arguments: Mapping[str, str]
     ) -> Any:
+        act = partial(self._act, view, subject, given, arguments)
+        if not self.operation.audit:
+            return await act()
+        return await record(view.audit, self.operation.audit, act, arguments)  # whoever asks: the dashboard does, too
+
+    async def _act(
+        self, view: View, subject: Any, given: Iterable[tuple[str, str]], arguments: Mapping[str, str]
+    ) -> Any:
         more: dict[str, Any] = {**arguments}
         if self.query is not None:
             more["query"] = decode(given, self.query)
@@ -134,19 +143,12 @@ def add_operations(view: View, app: QuartTrio) -> Mapping[Operation, Perform]:
     made: dict[type[Any], Any] = {View: view}
     performed = {each: PERFORMERS[each].of(view, made) for subject in SUBJECTS.values() for each in subject}
     for operation, perform in performed.items():
-        add_page(app, operation, partial(_page, operation, perform), view.audit)
+        add_page(app, operation, partial(_page, operation, perform))
     return performed
 
 
-def add_page(
-    app: QuartTrio, operation: Operation, page: Callable[..., Awaitable[Any]], audit: Audit, *, strict: bool = True
-) -> None:
-    """Add a page to an application. What it changes is recorded, if the table says so.
-
-    If it is not `strict`, a slash may follow its path.
-    """
-    if operation.audit:
-        page = partial(_record, page, operation.audit, audit)
+def add_page(app: QuartTrio, operation: Operation, page: Callable[..., Awaitable[Any]], *, strict: bool = True) -> None:
+    """Add a page to an application; if it is not `strict`, a slash may follow its path."""
     app.add_url_rule(operation.rule, operation.route, page, methods=[operation.method], strict_slashes=strict)
 
 
@@ -160,10 +162,13 @@ def describe(target: str = "", detail: str = "") -> None:
     g.audit_target, g.audit_detail = target, detail
 
 
-async def _record(page: Callable[..., Awaitable[Any]], action: str, audit: Audit, **arguments: str) -> Any:
+async def record(
+    audit: Audit, action: str, act: Callable[[], Awaitable[Any]], arguments: Mapping[str, str] = NO_ARGUMENTS
+) -> Any:
+    """Do what is recorded as an action, whatever becomes of it. `arguments` are those of the path."""
     outcome: Outcome = "failed"
     try:
-        answer = await page(**arguments)
+        answer = await act()
         outcome = "done"
     except trio.Cancelled:
         outcome = "unknown"

@@ -160,7 +160,7 @@ class Frame:
     def add(self, app: QuartTrio, pages: Mapping[str, Page], *, strict: bool = True) -> None:
         """Add pages to an application, by their routes in the table; if not `strict`, a slash may follow a path."""
         for route, page in pages.items():
-            add_page(app, DASHBOARD[route], self._with_errors(page), self.view.audit, strict=strict)
+            add_page(app, DASHBOARD[route], self._with_errors(page), strict=strict)
 
     async def page(self, template: str, title: str, *, code: int = 200, **values: Any) -> Response:
         """Return a page: `values` are what its template needs beside what every page has."""

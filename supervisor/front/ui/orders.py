@@ -6,7 +6,7 @@ may not give it by a command cannot give it here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from supervisor.config.keys import name_fault
 from supervisor.front.admission import is_page
 from supervisor.front.guard import FORWARDED
 from supervisor.front.pages.app import NO_PAGE
-from supervisor.front.pages.performing import describe
+from supervisor.front.pages.performing import describe, record
 from supervisor.front.pages.requests import REQUESTER, read_fields
 from supervisor.front.pages.trust import Approval, approve_tools
 from supervisor.front.ui.frame import ORDERS, Frame, Page, lead_to
@@ -76,7 +76,7 @@ class OrderForms(Frame):
             await approve_tools(self.view, approval)
             return {"message": f"{approval.server}: {', '.join(approval.tools)} is approved."}
 
-        return await self.carry_out(approve, "/ui/changes")
+        return await self.carry_out(self._recorded("POST /ui/changes", approve), "/ui/changes")
 
     async def give_value(self) -> Response:
         """Give a value that a server waits for: one's own; an admin also that of an `owner`."""
@@ -96,7 +96,11 @@ class OrderForms(Frame):
             what = f"your {place.name}" if own else f"{place.name} of the {tier} {owner}"
             return {"message": f"{place.server} has {what} now."}
 
-        return await self.carry_out(give, "/ui/people" if "owner" in form else "/ui")
+        back = "/ui/people" if "owner" in form else "/ui"
+        return await self.carry_out(self._recorded("POST /ui/values", give), back)
+
+    def _recorded(self, route: str, act: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+        return partial(record, self.view.audit, operations.DASHBOARD[route].audit, act)
 
     # Who comes in -----------------------------------------------------------------------------------------------------
 

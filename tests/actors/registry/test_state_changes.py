@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.facts import MAX_CHANGES, MAX_LAUNCHES, MAX_REASON_CHARS, FactLog, LeftAlone, UsedAgain
+from actors.facts import MAX_CHANGES, MAX_LAUNCHES, MAX_REASON_CHARS, BreakerReset, BreakerTripped, FactLog
 from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerChanged, ServerStatus
@@ -70,9 +70,11 @@ def test_breakers_that_opened_or_have_closed_are_told_of_once() -> None:
     same, gone, again, new = breaker("same", 1.0), breaker("gone", 3.0), breaker("again", 99.0), breaker("new", 4.0)
     before, after = with_breakers(same, breaker("again", 2.0), gone), with_breakers(same, again, new)
     assert [*breaker_changes(before, after)] == [
-        LeftAlone(launch="a", breaker=again, reason="it is silent"),
-        LeftAlone(launch="a", breaker=new, reason="it is silent"),
-        UsedAgain(launch="a", breaker=gone),
+        BreakerTripped(launch="a", breaker=again, reason="it is silent"),
+        BreakerTripped(launch="a", breaker=new, reason="it is silent"),
+        BreakerReset(launch="a", breaker=gone),
     ]
-    assert [*breaker_changes(None, with_breakers(same))] == [LeftAlone(launch="a", breaker=same, reason="it is silent")]
+    assert [*breaker_changes(None, with_breakers(same))] == [
+        BreakerTripped(launch="a", breaker=same, reason="it is silent")
+    ]
     assert [*breaker_changes(after, after)] == []

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Tool
-from actors.errors import CallTimedOut, LeftAlone, ServerExited, ServerGaveUp, ServerStarting, SupervisorError
+from actors.errors import BreakerTripped, CallTimedOut, ServerExited, ServerGaveUp, ServerStarting, SupervisorError
 from actors.kit import Reply
 from actors.kit.directory import Directory
 from actors.life.policy import RestartPolicy
@@ -42,8 +42,8 @@ async def hang(rig: Rig, times: int = 1, tool: str = "hang", deadline_s: float =
             await rig.submit(tool, deadline_s).wait()
 
 
-async def refusal_of(rig: Rig, tool: str = "echo") -> LeftAlone:
-    with pytest.raises(LeftAlone) as caught:
+async def refusal_of(rig: Rig, tool: str = "echo") -> BreakerTripped:
+    with pytest.raises(BreakerTripped) as caught:
         await rig.call(tool)
     return caught.value
 
@@ -95,7 +95,7 @@ async def test_calls_that_wait_for_their_turn_are_refused_when_it_opens(autojump
         waiting = [rig.submit("echo", 60.0) for _ in range(3)]
         await failures_of(hanging)
         before = trio.current_time()
-        assert await failures_of(waiting) == [LeftAlone] * 3
+        assert await failures_of(waiting) == [BreakerTripped] * 3
         assert trio.current_time() == before
 
 
@@ -104,14 +104,14 @@ async def test_calls_that_wait_for_the_next_process_are_refused_when_it_opens(au
     async with running_server(settings=settings, policy=RestartPolicy(backoff_initial_s=30)) as rig:
         await hang(rig, 4)
         calls = [rig.submit("crash"), *(rig.submit("echo") for _ in range(3))]
-        assert await failures_of(calls) == [ServerExited] + [LeftAlone] * 3
+        assert await failures_of(calls) == [ServerExited] + [BreakerTripped] * 3
         assert rig.actor.life.state is State.RESPAWNING
 
 
 @pytest.mark.parametrize("answers", ["fail", "refuse", "odd"])
 async def test_whatever_a_server_answers_is_no_failure(autojump_clock: MockClock, answers: str) -> None:
     async with running_server(settings=ALONE) as rig:
-        assert LeftAlone not in await failures_of([rig.submit(answers) for _ in range(100)])
+        assert BreakerTripped not in await failures_of([rig.submit(answers) for _ in range(100)])
         assert await rig.call() == {}
         assert (await rig.status()).breakers == ()
 
@@ -143,7 +143,7 @@ async def test_one_of_fifty_calls_is_the_probe_and_its_success_closes(autojump_c
         await hang(rig, 5)
         await trio.sleep(PAUSE_S + 1)
         sent = rig.fake.count("tools/call")
-        assert await failures_of([rig.submit("echo") for _ in range(50)]) == [None] + [LeftAlone] * 49
+        assert await failures_of([rig.submit("echo") for _ in range(50)]) == [None] + [BreakerTripped] * 49
         assert rig.fake.count("tools/call") == sent + 1
         assert await rig.call() == {}
         assert open_in(rig) == []
@@ -273,9 +273,9 @@ async def test_a_wake_may_be_the_probe_and_proves_that_the_server_starts(autojum
     async with running_server(settings=AWAKE, known=KNOWN) as rig:
         await hang(rig, 5)
         await rig.sleep()
-        with pytest.raises(LeftAlone):
+        with pytest.raises(BreakerTripped):
             await rig.wake()
-        with pytest.raises(LeftAlone):
+        with pytest.raises(BreakerTripped):
             await rig.actor.address.ask(RefreshServer(server="s", operator=False))
         assert rig.actor.life.state is State.DORMANT
         await trio.sleep(PAUSE_S + 1)
@@ -341,7 +341,7 @@ async def test_lists_that_cannot_be_read_are_left_alone(autojump_clock: MockCloc
         assert open_in(rig) == ["discovery"]
         assert rig.fake.count("tools/list") == asked + 2
         await rig.fake.notify("notifications/tools/list_changed")
-        with pytest.raises(LeftAlone) as caught:
+        with pytest.raises(BreakerTripped) as caught:
             await rig.actor.address.ask(RefreshServer(server="s", operator=False))
         assert caught.value.data()["breaker"] == "discovery"
         assert await rig.call() == {}
@@ -371,4 +371,4 @@ async def test_a_session_of_the_legacy_era_has_the_breakers_of_its_server(autoju
         assert await failures_of([begin(rig, "crash", Caller())]) == [ServerExited]
         assert (await rig.status()).era == "modern"
         assert (await refusal_of(rig)).data()["breaker"] == "server"
-        assert await failures_of([begin(rig, "echo", Caller())]) == [LeftAlone]
+        assert await failures_of([begin(rig, "echo", Caller())]) == [BreakerTripped]

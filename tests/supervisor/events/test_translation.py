@@ -11,15 +11,15 @@ from actors.catalogue.diff import Change
 from actors.catalogue.offer import Offer, Tool
 from actors.facts import (
     ApprovalsWanted,
+    BreakerReset,
+    BreakerTripped,
     ConfigurationLoaded,
     Fact,
-    LeftAlone,
     Logged,
     PromptsChange,
     ResourcesChange,
     ToolsChange,
     ToolsCounted,
-    UsedAgain,
 )
 from actors.life.breakers import BreakerScope, OpenBreaker
 from actors.protocol.wire.json import quoted
@@ -160,9 +160,9 @@ def breaker(scope: BreakerScope, tool: str = "") -> OpenBreaker:
 
 
 def test_breakers_say_what_is_left_alone_for_how_long_and_why() -> None:
-    (opened,) = told(LeftAlone(launch="a", breaker=breaker("tool", "t"), reason="x" * 1000))
+    (opened,) = told(BreakerTripped(launch="a", breaker=breaker("tool", "t"), reason="x" * 1000))
     assert TYPES[type(opened)] == "mcp.breaker.opened"
     assert written(opened).items() >= {"breaker": "tool", "tool": "t", "reason": "x" * 500, "seconds": 30.0}.items()
-    (closed,) = told(UsedAgain(launch="a", breaker=breaker("server")))
+    (closed,) = told(BreakerReset(launch="a", breaker=breaker("server")))
     assert TYPES[type(closed)] == "mcp.breaker.closed"
     assert written(closed).keys() & {"breaker", "tool", "seconds"} == {"breaker"}

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 from actors.errors import (
+    BreakerTripped,
     CallTimedOut,
     CallTooLarge,
     CannotAsk,
     ConfigError,
-    LeftAlone,
     ServerExited,
     SpawnFailed,
     SupervisorError,
@@ -471,7 +471,7 @@ async def test_a_call_that_nobody_waits_for_is_cancelled_there() -> None:
 ERRORS = [
     CallTimedOut("too slow", server="l", outcome="unknown", retry_after_s=2.5, details={"a": [1]}, idempotent=True),
     SpawnFailed("not there", permanent=True, detail="at length", hint="install it"),
-    LeftAlone("its breaker is open", details={"breaker": "tool"}, retry_after_s=3.0),
+    BreakerTripped("its breaker is open", details={"breaker": "tool"}, retry_after_s=3.0),
     TooManyCalls("busy"),
     ServerExited("died", outcome="unknown"),
     ConfigError("wrong", path="/etc/mcp.json", key="a.b", line=3),
