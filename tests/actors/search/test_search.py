@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import pytest
@@ -349,6 +350,12 @@ def test_what_is_written_in_a_way_of_its_own_is_known_by_its_shape(name: str) ->
     assert with_marks(f"what about {shape.example} since lunch?").split() == ["what", "about", "since", "lunch?"]
     assert shape.noun in with_nouns(f"what about {shape.example}")
     assert {word for word, _ in shape.hints} <= {word for word, _ in weighted_words(shape.example, ())}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_shape_repeats_nothing_without_a_bound(name: str) -> None:
+    """Else a query of thousands of the same character would hold the loop for tenths of a second."""
+    assert not re.search(r"(?<!\\)[*+]|\{\d+,\}", re.sub(r"\[(?:\\.|[^\]])*\]", "c", SHAPES[name].pattern))
 
 
 @pytest.mark.parametrize(
