@@ -134,15 +134,6 @@ async def received(connection: Connection, count: int) -> list[bytes]:
 
 
 @every_pipe
-async def test_messages_come_back_in_order_and_are_counted(make: Make) -> None:
-    async with make(echo).connect() as connection:
-        assert await send(connection, ONE, TWO) == 2
-        await send(connection, ONE)
-        assert await received(connection, 3) == [ONE, TWO, ONE]
-        assert connection.counters.messages_received == 3
-
-
-@every_pipe
 async def test_what_is_written_beside_messages_is_told_as_it_comes(make: Make) -> None:
     heard: dict[str, bytes] = {"stdout": b"", "stderr": b""}
 
@@ -196,6 +187,7 @@ async def test_a_message_over_the_limit_is_told_and_those_around_it_pass(make: M
         assert connection.counters.stdout_noise == 0
 
 
+@pytest.mark.case("S05")
 @every_pipe
 async def test_a_message_that_does_not_end_is_a_violation(make: Make) -> None:
     async with make(endless).connect() as connection:
@@ -217,59 +209,7 @@ async def test_an_exit_is_told_to_everyone_who_waits_with_the_last_words(make: M
         assert connection.asides.last_stderr(1) == "fatal: \\x1b[1mno key"
 
 
-@every_pipe
-async def test_a_stop_ends_a_polite_server_with_its_input(make: Make) -> None:
-    async with make(echo).connect() as connection:
-        with trio.fail_after(PATIENCE_S):
-            await connection.stop()
-            exit_ = await connection.wait()
-            await connection.stop()
-        assert (exit_.code, exit_.asked) == (0, True)
-
-
-@every_pipe
-async def test_a_stop_ends_a_stubborn_server_by_force(make: Make) -> None:
-    async with make(stubborn).connect() as connection:
-        assert await received(connection, 1) == [ONE]
-        with trio.fail_after(PATIENCE_S):
-            await connection.stop()
-            exit_ = await connection.wait()
-        assert (exit_.code, exit_.signal, exit_.asked) == (None, 9, True)
-
-
-@every_pipe
-async def test_a_kill_does_not_wait_and_ends_everything(make: Make) -> None:
-    async with make(stubborn).connect() as connection:
-        connection.kill()
-        connection.kill()
-        with trio.fail_after(PATIENCE_S):
-            exit_ = await connection.wait()
-            while (await connection.receive()).lines:
-                pass
-        assert (exit_.code, exit_.signal, exit_.asked) == (None, 9, True)
-
-
-@every_pipe
-async def test_leaving_the_block_ends_the_server_also_by_an_error_which_stays_as_it_is(make: Make) -> None:
-    with pytest.raises(KeyError, match="mine"), trio.fail_after(PATIENCE_S):
-        async with make(stubborn).connect() as connection:
-            raise KeyError("mine")
-    with trio.fail_after(PATIENCE_S):
-        assert (await connection.wait()).signal == 9
-
-
-@every_pipe
-async def test_leaving_the_block_by_cancellation_ends_the_server(make: Make) -> None:
-    with trio.CancelScope() as scope:
-        async with make(stubborn).connect() as connection:
-            await received(connection, 1)
-            scope.cancel()
-            await trio.sleep_forever()
-    assert scope.cancelled_caught
-    with trio.fail_after(PATIENCE_S):
-        assert (await connection.wait()).signal == 9
-
-
+@pytest.mark.case("S33")
 @every_pipe
 async def test_a_server_that_reads_no_more_fails_the_sender(make: Make) -> None:
     async with make(deaf).connect() as connection:
@@ -358,13 +298,6 @@ async def test_what_takes_a_request_back_is_a_message_where_all_share_one_stream
 
 
 @every_pipe
-async def test_what_arrives_where_all_share_one_stream_belongs_to_none(make: Make) -> None:
-    async with make(echo).connect() as connection:
-        await send(connection, ONE)
-        assert (await connection.receive()).stream == b""
-
-
-@every_pipe
 async def test_a_closed_output_is_not_an_exit(make: Make) -> None:
     async with make(mute).connect() as connection:
         with trio.fail_after(PATIENCE_S):
@@ -393,24 +326,3 @@ async def test_a_sender_waits_for_a_server_that_does_not_read_until_it_is_killed
             connection.kill()
             with trio.fail_after(PATIENCE_S):
                 await blocked.wait()
-
-
-@every_pipe
-async def test_each_connection_is_a_new_incarnation(make: Make) -> None:
-    transport = make(echo)
-    async with transport.connect() as first, transport.connect() as second:
-        await send(first, ONE)
-        await send(second, TWO)
-        assert await received(first, 1) == [ONE]
-        assert await received(second, 1) == [TWO]
-        assert first.pid != second.pid or first.pid is None
-
-
-async def test_a_bug_in_a_memory_server_is_not_an_expected_end() -> None:
-    async def broken(peer: MemoryPeer) -> int:
-        await peer.write(ONE)
-        raise ZeroDivisionError
-
-    with pytest.RaisesGroup(ZeroDivisionError):
-        async with MemoryTransport(broken).connect():
-            await trio.sleep_forever()

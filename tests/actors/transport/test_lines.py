@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from itertools import count
 
-import msgspec
 import pytest
 import trio
 from hypothesis import given
@@ -78,16 +77,6 @@ async def test_a_line_without_an_end_is_told_once_also_in_parts() -> None:
     assert isinstance(over, Oversized)
     with pytest.raises(ProtocolViolation):
         await read_messages(b"x\n", splitter, Counters(), Asides())
-
-
-def test_a_line_break_inside_a_string_is_no_json_to_begin_with() -> None:
-    with pytest.raises(msgspec.DecodeError):
-        msgspec.json.decode(b'{"a": "x\ny"}', type=dict[str, msgspec.Raw])
-
-
-def test_a_message_in_pieces_is_what_its_pieces_are_together() -> None:
-    message = Outgoing(parts=(b'{"a":', b"1", b"}"))
-    assert (message.body, message.size, line_of(message)) == (b'{"a":1}', 7, b'{"a":1}\n')
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=6), st.integers(1, 9), st.integers(0, 30))

@@ -96,8 +96,8 @@ ERRORS = [
     Case("rst", faults.reset, ServerExited, "unknown", r"the connection to it was lost \(Connection reset by peer\)"),
     Case("closed", faults.close, ServerExited, "unknown", CUT),
     Case("hang", faults.hang, CallTimedOut, "unknown", LATE),
-    Case("slow-headers", faults.slow_headers, CallTimedOut, "unknown", LATE),
-    Case("slow-body", faults.slow_body, CallTimedOut, "unknown", LATE),
+    Case("slow-headers", faults.slow_headers, CallTimedOut, "unknown", LATE, ("legacy",)),
+    Case("slow-body", faults.slow_body, CallTimedOut, "unknown", LATE, ("legacy",)),
     Case("short-body", faults.short_body, ServerExited, "unknown", CUT),
     Case("huge", faults.huge, CallTooLarge, "unknown", LARGE),
     Case("huge-at-once", faults.huge_at_once, CallTooLarge, "unknown", LARGE),
@@ -120,8 +120,8 @@ ERRORS = [
     Case("sse-cut", faults.events(b'event: message\ndata: {"jsonrpc":"2.0","id'), ServerExited, "unknown", NO_RESULT),
     Case("sse-cut-before", faults.events(b": hello\n\n"), ServerExited, "unknown", NO_RESULT),
     Case("sse-endless", faults.events_endless, CallTimedOut, "unknown", LATE),
-    Case("sse-trickle", faults.events_trickle, CallTimedOut, "unknown", LATE),
-    Case("sse-compressed", faults.events_compressed, CallTimedOut, "unknown", LATE),
+    Case("sse-trickle", faults.events_trickle, CallTimedOut, "unknown", LATE, ("legacy",)),
+    Case("sse-compressed", faults.events_compressed, CallTimedOut, "unknown", LATE, ("legacy",)),
     Case("sse-bigline", faults.events_big_line, CallTooLarge, "unknown", EVENT),
     Case("sse-compressed-charset", faults.events(b"x", kind=ODD), ServerExited, "unknown", NO_RESULT),
 ]
@@ -300,9 +300,12 @@ IN_NO_TIME = RestartPolicy(max_restarts=1000, backoff_initial_s=0.02, backoff_ma
 
 
 @pytest.mark.case("H13")
-@pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
-    "case", [case for case in ERRORS if case.error is not CallTimedOut], ids=lambda case: case.name
+    ("case", "era"),
+    [
+        *(pytest.param(case, "legacy", id=case.name) for case in ERRORS if case.error is not CallTimedOut),
+        pytest.param(ERRORS[0], "modern", id="modern"),
+    ],
 )
 async def test_a_fault_of_the_handshake_is_told_and_what_comes_after_it_works(case: Case, era: Era) -> None:
     fake = of_era(era)

@@ -164,28 +164,9 @@ def ledger() -> None:
             say(message(id=asked["id"], result=said))
 
 
-def half_a_line() -> None:
-    """End in the middle of a message."""
-    say(message(id=1, result={}) + b'{"jsonrpc": "2.0", "id"')
-
-
 def long_line() -> None:
     """One message of ARGUMENT bytes, more or less."""
     say(message(id=1, result="x" * int(sys.argv[2])))
-    echo()
-
-
-def no_newline() -> None:
-    """A line that never ends."""
-    block = b"x" * 65536
-    while True:
-        say(block)
-
-
-def noise() -> None:
-    """A banner, a log line in JSON, a byte order mark, and messages in between."""
-    say(b"\xef\xbb\xbf" + message(id=1) + b'Welcome!\r\n\r\n{"level": "info"}\n' + message(id=2)[:-1] + b"\r\n")
-    say(message(id=3))
     echo()
 
 
@@ -214,13 +195,6 @@ def exit_with() -> None:
 def die_of() -> None:
     """Send itself the signal ARGUMENT."""
     os.kill(os.getpid(), int(sys.argv[2]))
-    for_ever()
-
-
-def close_stdin() -> None:
-    """Read nothing any more, and live on."""
-    os.close(0)
-    say(message(id=1))
     for_ever()
 
 

@@ -161,7 +161,13 @@ def test_our_own_interpreter_resolves_to_itself() -> None:
 def test_a_working_directory_must_be_one(tmp_path: Path) -> None:
     assert working_directory(str(tmp_path)) == str(tmp_path)
     file = program(tmp_path / "file")
-    for cwd, reason in ((tmp_path / "gone", "does not exist"), (file, "is not a directory")):
+    (tmp_path / "loop").symlink_to("loop")
+    for cwd, reason in (
+        (tmp_path / "gone", "does not exist"),
+        (file, "is not a directory"),
+        (tmp_path / ("x" * 300), "File name too long"),
+        (tmp_path / "loop" / "x", "Too many levels"),
+    ):
         with pytest.raises(SpawnFailed, match=reason) as caught:
             working_directory(str(cwd))
         assert caught.value.permanent

@@ -86,15 +86,6 @@ async def test_a_missing_working_directory_is_a_failure_that_a_repair_ends(
         assert connection.pid
 
 
-async def test_a_working_directory_nobody_can_look_at_is_a_permanent_failure(tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    for cwd, reason in ((tmp_path / ("x" * 300), "File name too long"), (tmp_path / "loop" / "x", "Too many levels")):
-        with pytest.raises(SpawnFailed, match=reason) as caught:
-            async with ProcessTransport(Launch(command="/bin/cat", cwd=str(cwd))).connect():
-                pytest.fail("it started")
-        assert caught.value.permanent
-
-
 @contextmanager
 def few_descriptors(free: int) -> Iterator[None]:
     """Leave room for so many more open files."""
@@ -209,13 +200,6 @@ async def test_a_block_cancelled_while_the_server_runs_leaves_nothing(containmen
         await server.stopped()
 
 
-@both
-async def test_an_error_in_the_block_comes_out_unwrapped(containment: Containment) -> None:
-    with pytest.raises(KeyError, match="mine"):
-        async with ProcessTransport(launch("echo"), containment=containment).connect():
-            raise KeyError("mine")
-
-
 @pytest.mark.case("P22")
 @both
 async def test_a_server_inherits_three_descriptors_few_variables_and_no_signal_settings(
@@ -277,10 +261,10 @@ async def test_the_environment_is_passed_byte_for_byte_and_nothing_is_added(
 
 
 @pytest.mark.case("P21")
-async def test_no_descriptor_and_no_child_is_left_after_thirty_cycles() -> None:
+async def test_no_descriptor_and_no_child_is_left_after_ten_cycles() -> None:
     transport = ProcessTransport(launch("echo"))
     counts = []
-    for _ in range(30):
+    for _ in range(10):
         with trio.fail_after(PATIENCE_S):
             async with transport.connect() as connection:
                 assert connection.pid

@@ -75,7 +75,7 @@ class Crumbs(httpx2.AsyncByteStream):
 
 
 async def test_an_event_in_tiny_pieces_takes_little_more_memory_than_its_bytes() -> None:
-    count = 6000
+    count = 2000
     response = httpx2.Response(
         200,
         headers={"content-type": "text/event-stream"},

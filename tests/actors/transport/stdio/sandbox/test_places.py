@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from actors.errors import SpawnFailed
-from actors.transport.stdio import sandbox
-from actors.transport.stdio.sandbox import Bound, Sandbox, bwrap_program, sight_of
+from actors.transport.stdio.sandbox import Bound, Sandbox, sight_of
 from tests.actors.transport.stdio.sandbox.bwrap import home
 
 __all__ = ["home"]
@@ -103,11 +102,3 @@ def test_what_cannot_be_listed(home: Path, listed: str, why: str) -> None:
     with pytest.raises(SpawnFailed, match=why) as caught:
         bound(home, Sandbox(write=(f"{home}/{listed}".rstrip("/"),)))
     assert caught.value.permanent
-
-
-def test_without_bwrap_a_start_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "SEARCHED", "/nowhere:/nor/here")
-    with pytest.raises(SpawnFailed, match="bwrap is not installed") as caught:
-        bwrap_program()
-    assert caught.value.permanent
-    assert "package bubblewrap" in caught.value.hint
