@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.errors import ActorStopped
 from actors.kit import Actor, Ask, Reply
 from actors.kit.mailbox import MAX_BURST
 
@@ -55,16 +53,3 @@ async def test_a_burst_is_handled_in_order_and_others_have_their_turn_after_its_
         nursery.cancel_scope.cancel()
     assert actor.heard == list(range(MAX_BURST + 5))
     assert steps.heard == {0, MAX_BURST, MAX_BURST + 5}
-
-
-async def test_what_came_after_the_last_message_is_not_handled_and_its_asker_is_told() -> None:
-    actor = Listener()
-    actor.last = 1
-    with trio.fail_after(30):
-        async with trio.open_nursery() as nursery:
-            await nursery.start(actor.run)
-            replies = [actor.address.request(Say(number)) for number in range(3)]
-    assert actor.heard == [0, 1]
-    assert [await reply.wait() for reply in replies[:2]] == [0, 1]
-    with pytest.raises(ActorStopped):
-        await replies[2].wait()

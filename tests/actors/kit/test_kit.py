@@ -91,16 +91,6 @@ async def test_an_actor_rests_when_nothing_waits_and_after_many_messages() -> No
     assert diary.pages == ["rest", "alone", "rest", *burst, "rest", str(MAX_BURST), "rest"]
 
 
-async def test_a_forwarded_reply_comes_back_past_the_forwarder(autojump_clock: MockClock) -> None:
-    worker = Worker()
-    forwarder = Forwarder(worker.address)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(worker.run)
-        address = await nursery.start(forwarder.run)
-        assert await address.ask(Call(tool="x")) == "X"
-        nursery.cancel_scope.cancel()
-
-
 async def test_a_cancelled_waiter_is_heard_by_who_holds_the_reply(autojump_clock: MockClock) -> None:
     worker = Worker()
     forwarder = Forwarder(worker.address)
@@ -559,27 +549,3 @@ async def test_a_reporter_whose_reader_is_gone_drops_its_facts(autojump_clock: M
         pass
     reporter.report(3)
     await reporter.run()
-
-
-async def test_a_question_asked_in_turn_waits_for_room_and_is_never_refused() -> None:
-    mailbox: Mailbox[Any] = Mailbox(1)
-    answers: list[str] = []
-
-    async def ask(number: int) -> None:
-        answers.append(await mailbox.address.ask_in_turn(Call(tool=str(number))))
-
-    async with trio.open_nursery() as nursery:
-        mailbox.address.tell_nowait("full")
-        for number in range(3):
-            nursery.start_soon(ask, number)
-        await wait_all_tasks_blocked()
-        assert (await mailbox.receive()).message == "full"
-        for _ in range(3):
-            envelope = await mailbox.receive()
-            assert envelope.reply is not None
-            envelope.reply.answer(envelope.message.tool)
-    assert sorted(answers) == ["0", "1", "2"]
-    with mailbox:
-        pass
-    with pytest.raises(ActorStopped):
-        await mailbox.address.ask_in_turn(Call(tool="late"))

@@ -154,11 +154,6 @@ def test_pauses_grow_within_their_bounds(times: int, open_s: float, max_open_s: 
     assert pause_s(times + 1, open_s, max_open_s, jitter) >= pause
 
 
-def test_pauses_spread_over_two_fifths_also_at_their_longest() -> None:
-    assert (pause_s(1, 30, 300, 0.0), pause_s(1, 30, 300, 1.0)) == pytest.approx((24.0, 36.0))
-    assert (pause_s(99, 30, 300, 0.0), pause_s(99, 30, 300, 1.0)) == pytest.approx((200.0, 300.0))
-
-
 def opened(real: Breaker, now: float) -> float:
     """Have it open by failures in a row, or by that of its probe; return the seconds."""
     probe = Trial()
@@ -184,21 +179,6 @@ def test_each_opening_is_longer_and_success_takes_that_back_step_by_step() -> No
     assert real.reset()
     assert real.fresh
     assert opened(real, now) == pytest.approx(OPEN_S)
-
-
-def test_it_opens_with_the_third_failure_in_a_row() -> None:
-    real = breaker()
-    assert [real.fail(Trial(), 0.0, "why") for _ in range(2)] == [False, False]
-    real.succeed(Trial(), 0.0)
-    assert [real.fail(Trial(), 0.0, "why") for _ in range(3)] == [False, False, True]
-
-
-def test_what_was_let_through_before_it_opened_changes_nothing() -> None:
-    real, early = breaker(), Trial()
-    seconds = opened(real, 0.0)
-    assert not real.succeed(early, 1.0)
-    assert not real.fail(early, 1.0, "why")
-    assert real.wait_s(1.0) == pytest.approx(seconds - 1.0)
 
 
 def test_a_reason_of_its_own_opens_it_before_its_time() -> None:

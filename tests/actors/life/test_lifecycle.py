@@ -338,11 +338,6 @@ def test_the_next_process_waits_for_as_long_as_the_restart_log_says() -> None:
     assert step(after, lifecycle.Admitted(4.0)) == (after, ())
 
 
-def test_every_timer_that_starts_with_a_state_belongs_to_it() -> None:
-    for state, timer in ON_ENTRY.items():
-        assert timer in TIMERS[state]
-
-
 def test_the_document_has_the_diagram_that_the_code_draws() -> None:
     assert f"```mermaid\n{generate.mermaid()}\n```" in DOCUMENT.read_text()
 

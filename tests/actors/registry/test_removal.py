@@ -37,6 +37,7 @@ async def test_a_removed_server_is_gone_from_names_entries_states_and_memory() -
         assert set(seen.names.servers) == {"t"}
         assert len(seen.index) == 0
         assert "s" not in rig.registry.statuses.value
+        assert not rig.registry.facts.states.of("s")
         assert rig.kept.offers == {}
         assert (ToolsChange, "s") in rig.told
 
