@@ -31,6 +31,7 @@ from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request
 
 SOON = RestartPolicy(backoff_initial_s=0.05, backoff_max_s=0.2)
+ONCE = RestartPolicy(max_restarts=1, backoff_initial_s=0.02, backoff_max_s=0.02)
 LATER = RestartPolicy(backoff_initial_s=100, backoff_max_s=100)
 KNOWN = Offer(tools=(Tool(name="old"),))
 
@@ -89,10 +90,10 @@ async def test_a_server_that_is_down_at_first_is_tried_until_it_is_there(fault: 
     fake = FakeServer()
     server = RemoteServer(fake.serve)
     down(server, fault)
-    async with remote(server) as rig:
+    async with remote(server, ONCE) as rig:
         with pytest.raises(ServerStarting, match="is away: "):
             await rig.wake(urgent=False)
-        await until(rig, State.RESPAWNING, 7)
+        await until(rig, State.RESPAWNING, 4)
         told = await rig.status()
         assert told.next_start is not None or told.state is not State.RESPAWNING
         assert told.last_error
@@ -338,10 +339,10 @@ async def test_a_web_socket_server_that_is_down_is_not_given_up() -> None:
     await listeners[0].aclose()
     transport = WebSocketTransport(Remote(url=f"ws://127.0.0.1:{port}/mcp"))
     with trio.fail_after(20):
-        async with running_server(transport=transport, policy=SOON, starts=Starts(per_s=1000.0)) as rig:
+        async with running_server(transport=transport, policy=ONCE, starts=Starts(per_s=1000.0)) as rig:
             with pytest.raises(ServerStarting, match="is away: it cannot be reached"):
                 await rig.wake(urgent=False)
-            await until(rig, State.RESPAWNING, 7)
+            await until(rig, State.RESPAWNING, 4)
             assert State.FAILED not in rig.states
             await rig.stop()
 

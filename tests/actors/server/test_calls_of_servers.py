@@ -19,11 +19,10 @@ from actors.errors import (
 )
 from actors.life.states import State
 from actors.messages import CallServer
-from actors.protocol.wire.jsonrpc import RemoteError
 from actors.server import ServerSettings
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.late_clock import lasting
-from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.mcp_server import FakeServer
 
 
 class Outcomes:
@@ -93,31 +92,6 @@ async def test_a_server_never_goes_dormant_with_a_call_in_flight(autojump_clock:
         assert rig.fake.starts == 1
 
 
-async def test_a_server_that_may_not_idle_never_sleeps(autojump_clock: MockClock) -> None:
-    async with running_server(settings=ServerSettings(idle_timeout_s=0)) as rig:
-        await rig.call()
-        await trio.sleep(86400)
-        assert rig.actor.life.state is State.READY
-        assert (await rig.status()).last_error is None
-
-
-async def test_a_crash_in_a_call_settles_it_at_once_and_the_next_call_works_after_the_back_off(
-    autojump_clock: MockClock,
-) -> None:
-    async with running_server() as rig:
-        await rig.wake()
-        before = trio.current_time()
-        with pytest.raises(ServerExited) as caught:
-            await rig.call("crash")
-        assert caught.value.outcome == "unknown"
-        assert trio.current_time() - before < 0.5
-        assert "exit code 3" in ((await rig.status()).last_error or "")
-        assert await rig.call(b=2) == {"b": 2}
-        assert 0.5 <= trio.current_time() - before < 2
-        assert State.RESPAWNING in rig.states
-        assert (await rig.status()).last_error is None
-
-
 async def test_a_call_that_takes_too_long_fails_and_is_cancelled_at_the_server(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         await rig.wake()
@@ -131,31 +105,6 @@ async def test_a_call_that_takes_too_long_fails_and_is_cancelled_at_the_server(a
         cancelled = next(found for found in rig.fake.messages if found["method"] == "notifications/cancelled")
         assert cancelled["params"]["requestId"] == sent["id"]
         assert (await rig.status()).in_flight == 0
-
-
-async def test_an_earlier_deadline_that_comes_later_is_kept(autojump_clock: MockClock) -> None:
-    async with running_server() as rig, trio.open_nursery() as nursery:
-        await rig.wake()
-        calls = Outcomes(rig, nursery)
-        calls.start("hang", deadline_s=500)
-        await wait_all_tasks_blocked()
-        before = trio.current_time()
-        with pytest.raises(CallTimedOut):
-            await rig.call("hang", deadline_s=2)
-        assert trio.current_time() - before == lasting(2)
-        await trio.sleep(499)
-        assert [type(error) for error in calls.errors] == [CallTimedOut]
-
-
-async def test_a_call_whose_server_does_not_come_up_in_time_says_that_nothing_was_sent(
-    autojump_clock: MockClock,
-) -> None:
-    async with running_server(FakeServer(start_s=30)) as rig:
-        with pytest.raises(ServerStarting) as caught:
-            await rig.call(deadline_s=5)
-        assert caught.value.outcome == "not_sent"
-        await rig.wake()
-        assert "tools/call" not in rig.fake.asked[0]
 
 
 @pytest.mark.case("S35", "C12")
@@ -191,40 +140,6 @@ async def test_a_call_abandoned_before_its_message_is_read_is_not_admitted(autoj
         assert (await rig.status()).calls == 0
 
 
-@pytest.mark.case("S25")
-async def test_a_late_answer_is_dropped(autojump_clock: MockClock) -> None:
-    async with running_server() as rig:
-        with pytest.raises(CallTimedOut):
-            await rig.call("late", deadline_s=1)
-        await trio.sleep(1)
-        status = await rig.status()
-        assert (status.strays, status.in_flight, status.state) == (1, 0, State.READY)
-
-
-async def test_calls_over_the_limit_wait_and_those_over_the_queue_are_refused(autojump_clock: MockClock) -> None:
-    settings = ServerSettings(max_in_flight=2, max_queued=3)
-    async with running_server(settings=settings) as rig, trio.open_nursery() as nursery:
-        await rig.wake()
-        calls = Outcomes(rig, nursery)
-        for _ in range(6):
-            calls.start("sleep", s=1)
-            await wait_all_tasks_blocked()
-        status = await rig.status()
-        assert (status.in_flight, status.waiting) == (2, 3)
-        assert [type(error) for error in calls.errors] == [TooManyCalls]
-        await trio.sleep(4)
-        await wait_all_tasks_blocked()
-        assert len(calls.results) == 5
-
-
-async def test_an_error_of_the_server_is_relayed(autojump_clock: MockClock) -> None:
-    async with running_server() as rig:
-        with pytest.raises(RemoteError) as caught:
-            await rig.call("refuse")
-        assert caught.value.error.code == -32602
-        assert (await rig.status()).failures == 1
-
-
 async def test_a_call_during_the_drain_wakes_the_server_again_and_is_answered(autojump_clock: MockClock) -> None:
     async with running_server(FakeServer(ignores_eof=True)) as rig, trio.open_nursery() as nursery:
         await rig.wake()
@@ -245,18 +160,6 @@ async def test_a_call_during_the_drain_wakes_the_server_again_and_is_answered(au
         assert "woken again" in str(errors[0])
 
 
-async def test_calls_in_flight_end_before_a_server_sleeps(autojump_clock: MockClock) -> None:
-    async with running_server() as rig, trio.open_nursery() as nursery:
-        await rig.wake()
-        calls = Outcomes(rig, nursery)
-        calls.start("sleep", s=3)
-        await wait_all_tasks_blocked()
-        await rig.sleep()
-        await wait_all_tasks_blocked()
-        assert calls.results == [{"s": 3}]
-        assert rig.actor.life.state is State.DORMANT
-
-
 async def test_a_call_that_outlasts_the_drain_fails_with_unknown_outcome(autojump_clock: MockClock) -> None:
     async with running_server() as rig, trio.open_nursery() as nursery:
         await rig.wake()
@@ -268,17 +171,6 @@ async def test_a_call_that_outlasts_the_drain_fails_with_unknown_outcome(autojum
         assert 5 <= trio.current_time() - before < 11
         await wait_all_tasks_blocked()
         assert [error.outcome for error in calls.errors if isinstance(error, ServerExited)] == ["unknown"]
-
-
-async def test_the_newest_answer_is_not_confused_by_banners_and_broken_lines(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(tools=[tool("echo")])) as rig:
-        await rig.wake()
-        await rig.fake.write(
-            b'hello\n{"jsonrpc": nonsense}\n\xff{"jsonrpc":"2.0"}\n{"jsonrpc":"2.0","id":true,"result":{}}\n'
-        )
-        assert await rig.call(e=5) == {"e": 5}
-        status = await rig.status()
-        assert (status.noise, status.strays) == (3, 1)
 
 
 def _resuming() -> CallServer:

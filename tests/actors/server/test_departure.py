@@ -23,7 +23,6 @@ from actors.server.settings import DRAIN_S
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_dialogue import Caller
 from tests.actors.server.test_legacy_session import begin, calls, remote
-from tests.actors.server.test_life import FAKES, server_in
 from tests.fakes.mcp_server import FakeServer
 
 
@@ -160,24 +159,6 @@ async def test_without_a_successor_everybody_is_told_that_it_is_gone_and_why(aut
                 await reply.wait()
             assert refused.value.message == gone
             assert refused.value.outcome == "not_sent"
-
-
-@pytest.mark.case("P24", "D09")
-@pytest.mark.parametrize("successor", [True, False])
-@pytest.mark.parametrize("state", FAKES)
-async def test_in_every_state_it_ends_and_whoever_waits_is_settled(
-    autojump_clock: MockClock, state: State, successor: bool
-) -> None:
-    async with server_in(state) as (rig, outcomes), running_server() as new:
-        before = trio.current_time()
-        left = rig.leave(new if successor else None, drain_s=60)
-        await left.wait()
-        assert rig.actor.life.state is State.STOPPED
-        assert trio.current_time() - before < 61
-        assert rig.fake.starts == rig.fake.exits
-        await trio.sleep(60)
-        waiting = {State.DORMANT: 0, State.DRAINING: 3}.get(state, 2)
-        assert len(outcomes) == waiting
 
 
 async def test_one_that_waits_for_its_turn_leaves_at_once(autojump_clock: MockClock) -> None:

@@ -31,7 +31,7 @@ from tests.fakes.remote_server import RemoteServer
 from tests.fakes.socket_server import SocketServer
 from tests.fakes.sse_server import SseServer
 
-LATE_S = 0.5
+LATE_S = 0.3
 SETTINGS = ServerSettings(unresponsive_s=1.0, idle_timeout_s=0)
 TEST_S = 60.0
 LIMITS = HttpLimits()
@@ -105,7 +105,8 @@ async def test_a_server_that_answered_the_ping_is_not_killed(
     monkeypatch: pytest.MonkeyPatch, reached: Callable[[], AbstractAsyncContextManager[Transport]]
 ) -> None:
     with trio.fail_after(TEST_S):
-        async with reached() as transport, running_server(transport=transport, settings=SETTINGS) as rig:
+        settings = ServerSettings(unresponsive_s=0.3, idle_timeout_s=0)
+        async with reached() as transport, running_server(transport=transport, settings=settings) as rig:
             await rig.wake()
             call_of_another = rig.submit("hang")
             monkeypatch.setattr(timers.Timers, "_run", fire_late)
@@ -161,6 +162,7 @@ async def test_a_server_is_not_killed_while_what_it_said_is_still_being_read(
         assert (rig.actor.life.state, rig.actor.life.incarnation) == (State.READY, 1)
 
 
+@pytest.mark.case("P01")
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_a_server_that_says_nothing_is_killed_once_its_time_is_over(autojump_clock: MockClock, era: Era) -> None:
     fake = FakeServer(probe="modern" if era == "modern" else "error")
@@ -176,6 +178,8 @@ async def test_a_server_that_says_nothing_is_killed_once_its_time_is_over(autoju
             while rig.fake.exits == 0:  # noqa: ASYNC110 - virtual time, and nothing tells
                 await trio.sleep(0.05)
         assert "not even a ping" in ((await rig.status()).last_error or "")
+        assert await rig.call(a=2) == {"a": 2}
+        assert rig.fake.starts == 2
 
 
 async def test_a_server_that_writes_nonsense_alone_is_killed_as_if_it_said_nothing(autojump_clock: MockClock) -> None:

@@ -166,7 +166,7 @@ async def test_a_server_that_cannot_be_started_to_be_looked_at_stays_usable(auto
 
 
 async def test_a_server_that_stays_awake_is_looked_at_once_a_day(autojump_clock: MockClock) -> None:
-    async with running_server(settings=AWAKE) as rig:
+    async with running_server(settings=ServerSettings(idle_timeout_s=0, watch_interval_s=0)) as rig:
         await rig.wake()
         await trio.sleep(2 * DAY_S)
         assert 2 <= rig.fake.count("tools/list") <= 3

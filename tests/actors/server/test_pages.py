@@ -13,6 +13,7 @@ from actors.catalogue import diff, lists
 from actors.catalogue.lists import ListPage
 from actors.catalogue.offer import LONG_LIST
 from actors.errors import ServerExited
+from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import Refreshed
 from actors.server import ServerSettings
@@ -21,6 +22,7 @@ from tests.fakes.mcp_server import FakeServer, tool
 
 CHANGED = "notifications/tools/list_changed"
 AWAKE = ServerSettings(idle_timeout_s=0)
+SOON = RestartPolicy(backoff_initial_s=0.01)
 
 
 def large(number: int) -> list[dict[str, object]]:
@@ -73,7 +75,7 @@ async def test_calls_are_answered_while_a_large_page_is_read(monkeypatch: pytest
 
 
 async def test_a_server_that_dies_while_its_page_is_read_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running_server(FakeServer(), settings=AWAKE) as rig:
+    async with running_server(FakeServer(), settings=AWAKE, policy=SOON) as rig:
         await rig.wake()
         reading = Reading(monkeypatch)
         rig.fake.tools = large(100)
@@ -146,7 +148,7 @@ async def test_a_long_list_is_compared_beside_the_loop_and_all_of_it_comes_after
 
 
 async def test_a_server_that_dies_while_its_list_is_compared_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running_server(FakeServer(tools=long("old")), settings=AWAKE) as rig:
+    async with running_server(FakeServer(tools=long("old")), settings=AWAKE, policy=SOON) as rig:
         await rig.wake()
         comparing = Comparing(monkeypatch)
         rig.fake.tools = long("new", 1)

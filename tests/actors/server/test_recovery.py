@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock
 
 from actors.catalogue.offer import Offer, Tool
 from actors.errors import ServerGaveUp, ServerStarting, Starved
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import ServerChanged
-from actors.server import ServerSettings
 from actors.server.recovery import DEMAND_S
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_life import Unstartable, outcome
-from tests.fakes.fleet import fleet
 from tests.fakes.late_clock import exact_clock, lasting
-from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.mcp_server import FakeServer
 
 KNOWN = Offer(tools=(Tool(name="echo"),))
 DAY_S = 86400.0
@@ -29,15 +27,6 @@ async def gave_up(rig: Rig) -> None:
 
 
 # Servers never listed -------------------------------------------------------------------------------------------------
-
-
-async def test_a_server_that_failed_at_the_first_start_is_tried_again_by_itself(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(exits_at="initialize")) as rig:
-        await gave_up(rig)
-        rig.fake.exits_at = None
-        await trio.sleep(310)
-        assert rig.actor.life.state is State.READY
-        assert rig.listed == [["echo"]]
 
 
 @pytest.mark.case("N03")
@@ -83,24 +72,6 @@ async def test_a_server_whose_tools_are_known_is_tried_on_demand_only(autojump_c
         await trio.sleep(DAY_S)
         assert rig.fake.starts == 5
         assert (await rig.status()).next_start is None
-
-
-async def test_a_temporary_server_is_never_tried_again(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(exits_at="initialize"), policy=RestartPolicy(restart="temporary")) as rig:
-        await gave_up(rig)
-        await trio.sleep(DAY_S)
-        assert rig.fake.starts == 1
-
-
-async def test_a_start_without_network_heals_by_itself(autojump_clock: MockClock) -> None:
-    fakes = {name: FakeServer(exits_at="initialize") for name in ("a", "b", "c")}
-    async with fleet(fakes) as running:
-        await trio.sleep(60)
-        assert running.ready_at == {}
-        for fake in fakes.values():
-            fake.exits_at = None
-        await trio.sleep(400)
-        assert running.ready_at.keys() == fakes.keys()
 
 
 # What callers are told ------------------------------------------------------------------------------------------------
@@ -160,13 +131,6 @@ async def test_a_call_does_not_wait_for_a_server_that_fails_again_and_again(auto
         assert trio.current_time() - before < 20
 
 
-async def test_who_only_wanted_to_know_the_tools_is_told_when_it_is_tried_again(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(exits_at="initialize")) as rig:
-        error = await outcome(rig, lambda: rig.wake(urgent=False))
-        assert isinstance(error, ServerStarting)
-        assert error.retry_after_s == pytest.approx(1, abs=0.1)
-
-
 # Want of resources ----------------------------------------------------------------------------------------------------
 
 
@@ -186,13 +150,6 @@ async def test_want_of_descriptors_is_waited_out_and_never_gives_up(autojump_clo
         assert (await rig.status()).restarts == 0
 
 
-async def test_a_failure_after_want_of_resources_has_its_whole_budget(autojump_clock: MockClock) -> None:
-    fake = FakeServer(exits_at="initialize")
-    async with running_server(fake, transport=Unstartable(scarce=True, failures=10, fake=fake)) as rig:
-        await gave_up(rig)
-        assert fake.starts == 5
-
-
 async def test_a_call_waits_for_want_of_resources_to_end(autojump_clock: MockClock) -> None:
     async with running_server(transport=Unstartable(scarce=True, failures=3), known=KNOWN) as rig:
         assert await rig.call(a=1) == {"a": 1}
@@ -200,32 +157,6 @@ async def test_a_call_waits_for_want_of_resources_to_end(autojump_clock: MockClo
 
 
 # Waking ---------------------------------------------------------------------------------------------------------------
-
-
-async def test_a_wake_serves_calls_at_once_and_reads_the_lists_beside_them(autojump_clock: MockClock) -> None:
-    fake = FakeServer(silent_at={"tools/list"})
-    async with running_server(fake, known=KNOWN) as rig:
-        assert await rig.call(a=1) == {"a": 1}
-        assert trio.current_time() < 1
-        assert State.DISCOVERING not in rig.states
-        assert fake.count("tools/list") == 1
-
-
-async def test_what_changed_while_a_server_slept_is_known_soon_after_its_wake(autojump_clock: MockClock) -> None:
-    async with running_server(known=Offer(tools=(Tool(name="old"),))) as rig:
-        await rig.wake()
-        await wait_all_tasks_blocked()
-        assert rig.listed == [["echo"]]
-
-
-async def test_a_server_does_not_fall_asleep_over_its_lists(autojump_clock: MockClock) -> None:
-    fake = FakeServer(tools=[tool("new")], silent_at={"tools/list"})
-    async with running_server(fake, known=KNOWN, settings=ServerSettings(idle_timeout_s=1)) as rig:
-        await rig.wake()
-        await trio.sleep(20)
-        assert rig.actor.life.state is State.READY
-        await rig.reach(State.DORMANT)
-        assert trio.current_time() == pytest.approx(61, abs=1)
 
 
 async def test_a_server_that_dies_of_its_lists_after_a_wake_is_restarted_within_its_budget(

@@ -85,18 +85,6 @@ async def test_a_new_process_is_asked_again_and_subscribers_are_told_once_that_t
         assert told[2:] == ["a"]
 
 
-async def test_a_server_that_crashes_is_asked_again_when_it_is_back(autojump_clock: MockClock) -> None:
-    async with watching("legacy", "a") as (rig, fake, told):
-        await rig.wake()
-        told.clear()
-        fake.tools[0]["name"] = "crash"
-        with pytest.raises(Exception, match="stopped while the call was in flight"):
-            await rig.call("crash")
-        await rig.reach(State.READY)
-        await wait_all_tasks_blocked()
-        assert (fake.starts, fake.watched, told) == (2, ["a"], ["a"])
-
-
 async def test_a_fresh_subscription_is_no_news(autojump_clock: MockClock) -> None:
     names: list[str] = []
     subscribers = Subscribers(at_once)

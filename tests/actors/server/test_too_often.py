@@ -35,7 +35,7 @@ async def refuse(rig: Rig, method: str = "tools/call", **how: Any) -> None:
 async def asked(rig: Rig, times: int, method: str = "tools/call") -> None:
     """Wait until the server was asked so often."""
     while rig.fake.count(method) < times:  # noqa: ASYNC110  (on a virtual clock)
-        await trio.sleep(0.01)
+        await trio.sleep(0.1)
 
 
 async def begun(rig: Rig, **how: Any) -> Reply[Result]:

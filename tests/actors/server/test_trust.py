@@ -148,16 +148,6 @@ async def test_a_server_that_closes_its_input_fails_calls_within_a_second_and_is
         assert rig.fake.starts == 2
 
 
-async def test_a_server_that_closes_its_input_is_replaced_before_anybody_calls_it(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(ignores_eof=True)) as rig:
-        await rig.wake()
-        assert rig.fake.peer is not None
-        rig.fake.peer.close_input()
-        await trio.sleep(5)
-        assert await rig.call(a=1) == {"a": 1}
-        assert rig.fake.starts == 2
-
-
 @pytest.mark.case("S32")
 async def test_calls_of_a_server_that_closes_its_output_and_lives_on_fail_at_once(
     autojump_clock: MockClock,
@@ -237,43 +227,6 @@ async def test_an_answer_written_just_before_the_exit_still_counts(autojump_cloc
         assert await rig.call(a=1) == {"a": 1}
         await rig.reach(State.DORMANT)
         assert (rig.fake.starts, rig.fake.exits) == (1, 1)
-
-
-@pytest.mark.case("P01")
-async def test_a_server_that_answers_nothing_any_more_is_replaced_after_a_call_timed_out(
-    autojump_clock: MockClock,
-) -> None:
-    async with running_server(settings=ServerSettings(unresponsive_s=5)) as rig:
-        await rig.wake()
-        rig.fake.silent_at = {"tools/call", "ping"}
-        with pytest.raises(CallTimedOut):
-            await rig.call(deadline_s=10)
-        assert rig.fake.starts == 1
-        await trio.sleep(4)
-        assert rig.fake.count("ping") == 1
-        rig.fake.silent_at = set()
-        assert await rig.call(deadline_s=10, a=1) == {"a": 1}
-        await trio.sleep(2)
-        assert rig.fake.starts == 1  # it has spoken again in time
-
-        rig.fake.silent_at = {"tools/call", "ping"}
-        with pytest.raises(CallTimedOut):
-            await rig.call(deadline_s=10)
-        await trio.sleep(15)  # each of the looks may be late
-        rig.fake.silent_at = set()
-        assert await rig.call(a=2) == {"a": 2}
-        assert rig.fake.starts == 2
-
-
-async def test_a_slow_tool_of_a_server_that_answers_pings_costs_no_restart(autojump_clock: MockClock) -> None:
-    async with running_server(settings=ServerSettings(unresponsive_s=5)) as rig:
-        await rig.wake()
-        for _ in range(3):
-            with pytest.raises(CallTimedOut):
-                await rig.call("hang", deadline_s=10)
-            await trio.sleep(10)
-        assert rig.fake.count("ping") == 5  # and before two of the calls, as the server had been quiet
-        assert rig.fake.starts == 1
 
 
 async def test_a_server_that_spoke_while_a_call_was_late_is_not_asked_whether_it_lives(

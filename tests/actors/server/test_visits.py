@@ -86,19 +86,6 @@ async def test_during_the_call_it_is_a_note_of_the_call_if_there_is_room(autojum
     assert caller.later == ([] if room else ["a"])
 
 
-async def test_an_error_asks_for_visits_too(autojump_clock: MockClock) -> None:
-    caller = Caller()
-    async with running_server(settings=ASKING) as rig:
-        with pytest.raises(RemoteError):
-            await rig.call("visit", exchange=caller, by_error=["a", "b"])
-        with pytest.raises(RemoteError):
-            await rig.call("visit", by_error=["c"])
-        with pytest.raises(RemoteError):
-            await rig.call("visit", exchange=Caller(hears=False), by_error=["d"])
-        assert await tell(rig, "b", "c", "d") == 2
-    assert caller.later == ["b"]
-
-
 async def test_who_was_not_asked_hears_nothing(autojump_clock: MockClock) -> None:
     caller = Caller(refuses=True)
     async with running_server(settings=ASKING) as rig:

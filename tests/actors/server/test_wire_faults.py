@@ -292,6 +292,11 @@ async def test_a_late_answer_arrives_among_many_calls_and_is_none_of_theirs(auto
         b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}',
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"nobody","progress":1}}',
         b'{"jsonrpc":"2.0","method":"notifications/of/its/own","params":{"id":ID,"result":{}}}',
+        b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":NaN,"id":ID,"result":{}}}',
+        b'{"jsonrpc":"2.0","id":null,"result":{"a":NaN}}',
+        b'{"jsonrpc":"2.0","id":ID,"method":"sampling/createMessage","params":{"a":NaN}}',
+        b'{"level":"error","text":"no answer to ","id":ID}',
+        b"[INFO] still thinking about id ID",
     ],
 )
 async def test_what_only_resembles_an_answer_to_a_call_in_flight_leaves_it_alone(

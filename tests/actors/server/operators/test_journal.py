@@ -77,16 +77,6 @@ def test_lines_are_the_same_wherever_the_output_is_cut(cuts: list[int]) -> None:
     assert texts(journal) == ["alpha", "beta gamma", "delta", "epsilon zeta eta", "theta"]
 
 
-@pytest.mark.case("N09")
-def test_a_question_without_an_end_of_line_is_a_line_once_it_is_quiet() -> None:
-    clock = Clock()
-    journal = Journal(clock)
-    journal.overhear("stderr", b"Ok to proceed? (y) ")
-    assert texts(journal) == []
-    clock.now += 1
-    assert texts(journal) == ["Ok to proceed? (y)"]
-
-
 def test_no_line_of_a_private_key_is_shown() -> None:
     journal = Journal(Clock())
     key = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "Qx9d", "-----END PRIVATE KEY-----"]
@@ -100,12 +90,12 @@ def test_no_line_of_a_private_key_is_shown() -> None:
 def test_a_flood_is_bounded_and_counted_and_does_not_drown_our_own_lines() -> None:
     journal = Journal(Clock())
     journal.note("exit code 3")
-    for _ in range(200):
+    for _ in range(20):
         journal.overhear("stderr", b"noise\n" * 10_000)
     assert len(journal.last(10_000)) <= MAX_LINES + 1
     assert texts(journal)[0] == "exit code 3"
     newest, missed, lines = journal.after(0, 10_000)
-    assert newest == 2_000_001
+    assert newest == 200_001
     assert missed == newest - len(lines)
     for number in range(2 * MAX_NOTES):
         journal.note(f"note {number}")
@@ -210,7 +200,8 @@ def test_a_token_that_nobody_configured_is_not_in_the_log_of_a_server() -> None:
     assert line.text == "request failed: {'Authorization': 'Bearer ***'}"
 
 
-@pytest.mark.parametrize("set_by_s", [-7200.0, 7200.0])
+@pytest.mark.case("N09")
+@pytest.mark.parametrize("set_by_s", [-7200.0, 0.0, 7200.0])
 def test_a_line_without_an_end_is_shown_after_a_second_wherever_the_clock_was_set_to(set_by_s: float) -> None:
     clock, steady = Clock(), Clock()
     journal = Journal(clock, now=steady)

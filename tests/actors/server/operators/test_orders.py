@@ -51,16 +51,6 @@ async def test_restart_lets_a_call_in_flight_end_and_sends_those_that_come_to_th
         assert rig.fake.starts == 2
 
 
-async def test_restart_ends_a_call_that_does_not_end_within_the_time_to_drain(autojump_clock: MockClock) -> None:
-    async with running_server() as rig:
-        await rig.wake()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(rig.restart)
-            with pytest.raises(ServerExited):
-                await rig.call("hang")
-        assert rig.actor.life.state is State.READY
-
-
 async def test_restart_brings_back_a_server_that_was_given_up(autojump_clock: MockClock) -> None:
     async with running_server(FakeServer(exits_at="initialize")) as rig:
         with pytest.raises(ServerGaveUp):
@@ -113,15 +103,15 @@ async def test_restart_need_not_wait_for_a_back_off(autojump_clock: MockClock) -
         assert trio.current_time() - before < 1
 
 
-async def test_a_server_that_is_stopped_is_not_restarted(autojump_clock: MockClock) -> None:
+async def test_a_server_that_is_being_stopped_takes_no_order_and_no_call(autojump_clock: MockClock) -> None:
     async with running_server(FakeServer(ignores_eof=True)) as rig:
         await rig.wake()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(rig.stop)
             await wait_all_tasks_blocked()
-            for order in (rig.restart, rig.refresh):
+            for ask in (rig.restart, rig.refresh, rig.wake, rig.call):
                 with pytest.raises(ShuttingDown):
-                    await order()
+                    await ask()
 
 
 # Refresh --------------------------------------------------------------------------------------------------------------
