@@ -96,13 +96,6 @@ TEXTS = ["{}", "{ }", "{\n\n}\n", '{"other": 1}', '{"mcpServers": {}}\r\n', "", 
 
 
 @pytest.mark.parametrize("text", [*TEXTS, None], ids=repr)
-def test_a_file_that_is_as_we_left_it_gets_back_every_byte(text: str | None) -> None:
-    added = Edit(where=("mcpServers", "mcpvisor"), entry=ENTRY)
-    connected = edit("json", text or "", [added], "f")
-    assert restore(CURSOR, connected, [text], US) == text
-
-
-@pytest.mark.parametrize("text", [*TEXTS, None], ids=repr)
 def test_several_entries_leave_every_byte_as_it_was_too(text: str | None) -> None:
     both = {"git": GIT, "time": TIME}
     connected = edit("json", text or "", edits_to_connect(CURSOR, {}, both, LISTENS, []), "f")

@@ -1,12 +1,13 @@
-"""The commands: what they print, with which exit code, and how they talk to a daemon."""
+"""The commands: what they print, with which exit code, and how they talk to a daemon.
+
+What they say to whoever misspells something, or where no daemon runs, is recorded: `tests/recording`.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -31,8 +32,11 @@ from supervisor.config import Settings
 from supervisor.daemon_client.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.demo.setting import configuration, running_daemon
+from supervisor.host.datadir import open_data_dir
 from supervisor.host.places import find_config
 from tests.e2e.fork_server import forking
+from tests.supervisor.test_daemon import configuration as small_configuration
+from tests.supervisor.test_daemon import running
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = "http://127.0.0.1:1"
@@ -106,28 +110,11 @@ def test_check_names_every_entry_that_run_would_leave_out_and_exits_with_1(tmp_p
     assert lines[2] == "2 problems; the daemon would start with the other servers"
 
 
-@pytest.mark.parametrize("text", ["{", '{"mcpServers": []}', ""])
-def test_check_refuses_a_file_that_is_no_configuration(tmp_path: Path, text: str) -> None:
-    result = invoke("check", written(tmp_path, text))
-    assert result.exit_code == 78
-    assert result.stderr.startswith(f"Error: {tmp_path}/mcp.json")
-
-
 def test_another_distribution_with_a_package_of_our_name_is_reported() -> None:
     assert clashes(["mcpvisor"]) == []
     (warning,) = clashes(["supervisor", "mcpvisor"])
     assert 'by the distribution "supervisor"' in warning
     assert "virtual environment of its own" in warning
-
-
-def test_run_without_a_configuration_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    result = invoke("run")
-    assert result.exit_code == 78
-    for place in ("mcp.json", ".mcp.json", ".config/mcpvisor/mcp.json"):
-        assert f"{tmp_path}/{place}" in result.stderr
-    assert "--config" in result.stderr
 
 
 def test_check_without_a_file_checks_what_run_would_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,43 +172,6 @@ def test_run_refuses_a_data_directory_in_use(tmp_path: Path) -> None:
     assert "the data directory cannot be used" in result.stderr
 
 
-@pytest.mark.parametrize("arguments", ['{"path": "/tmp", "path": "/etc"}', '{"a": [{"b": 1, "\\u0062": 2}]}'])
-def test_a_call_whose_arguments_have_a_key_twice_is_refused_before_anybody_is_asked(arguments: str) -> None:
-    result = invoke("call", "a:b", arguments, "--url", NOWHERE)
-    assert result.exit_code == 2
-    assert "is there twice" in result.stderr
-
-
-@pytest.mark.parametrize("arguments", ["status", "search notes", "call a:b {}", "watch"])
-def test_without_a_daemon_a_command_says_how_to_start_one_and_exits_with_69(arguments: str) -> None:
-    result = invoke(*arguments.split(), "--url", NOWHERE)
-    assert result.exit_code == 69
-    assert f"no daemon answers at {NOWHERE}" in result.stderr
-    assert "mcpvisor run --config FILE" in result.stderr
-    assert "Traceback" not in result.output
-
-
-def test_an_address_with_a_path_that_is_no_daemon_s_is_told_of() -> None:
-    result = invoke("status", "--url", f"{NOWHERE}/foo?token=canary")
-    assert result.exit_code == 69
-    assert "The address of a daemon is scheme, host and port; --url has /foo behind that." in result.stderr
-    assert "canary" not in result.stderr
-    assert "--url has" not in invoke("status", "--url", f"{NOWHERE}/mcp/").stderr
-    assert invoke("status", "--url", "ftp://127.0.0.1").exit_code == 2
-
-
-def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MCPVISOR_URL", "http://127.0.0.1:2")
-    assert "no daemon answers at http://127.0.0.1:2" in invoke("status").stderr
-
-
-def test_arguments_of_a_call_that_are_no_object_are_a_wrong_usage() -> None:
-    for text in ("[1]", "{", "1"):
-        result = invoke("call", "a:b", text, "--url", NOWHERE)
-        assert result.exit_code == 2
-        assert "no JSON object" in result.stderr
-
-
 def test_interrupts_and_closed_pipes_end_a_command_quietly(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -250,10 +200,11 @@ def test_a_bug_in_a_group_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_closed_pipe_really_is_quiet(tmp_path: Path) -> None:
-    file = written(tmp_path, {"mcpServers": {f"server-{n}": {"command": "/bin/cat"} for n in range(2000)}})
-    line = f"{shlex.quote(sys.executable)} -m supervisor check {shlex.quote(file)} | head -1"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, cwd=ROOT, timeout=60, check=True)
-    assert done.stdout.startswith(b"SERVER")
+    read, write = os.pipe()
+    os.close(read)
+    words = [sys.executable, "-m", "supervisor", "check", written(tmp_path, GOOD)]
+    done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, cwd=ROOT, timeout=60, check=False)
+    os.close(write)
     assert done.stderr == b""
 
 
@@ -392,6 +343,7 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
         nothing = await ask(url, "search", "zzzzqqqq")
         called = await ask(url, "call", "notes:add_note", '{"title": "t", "text": "x"}')
         listed = await ask(url, "call", "notes:list_notes", "--json", stdin="")
+        failed = await ask(url, "call", "weather-desk:close_station", stdin='{"place": "Rome"}')
         required = await ask(url, "tools", "--require", "notes:add_note,weather-desk:close_station")
         required_in_vain = await ask(url, "tools", "--require", "notes:add_note,notes:sing")
     rows = [line.split() for line in shown.stdout.splitlines()]
@@ -404,6 +356,7 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
     assert paged.stdout.count("for the rest") == 1
     assert "No description matches" in nothing.stdout
     assert called.stdout == "Noted 't'; 2 notes now.\n"
+    assert (failed.exit_code, failed.stderr) == (1, "close_station: there is no station in Rome\n")
     assert json.loads(listed.stdout)["structuredContent"] == {"titles": ["t", "welcome"]}
     assert all(result.exit_code == 0 for result in (shown, as_json, hits, found_json, nothing, called, listed))
     assert "\x1b" not in shown.stdout + hits.stdout
@@ -411,78 +364,23 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
     assert (required_in_vain.exit_code, required_in_vain.stdout.split().count("missing")) == (10, 1)
 
 
-@pytest.mark.process
-async def test_connect_chooses_by_what_the_daemon_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    async with small_daemon(tmp_path) as url:
-        shown = await ask(url, "connect", "zed", "--dry-run")
-        each = await ask(url, "connect", "cursor", "--door", "servers", "--dry-run")
-        by_effect = await ask(url, "connect", "cursor", "--door", "by-effect", "--dry-run")
-    assert re.search(r"as it would send its model all 6 and [\d,]+ tokens with every request", shown.stderr)
-    for server in ("notes", "weather-desk"):
-        assert f'"url": "{url}/mcp/servers/{server}"' in each.stdout
-    assert f'"url": "{url}/mcp?execute=by-effect"' in by_effect.stdout
-    assert [result.exit_code for result in (shown, each, by_effect)] == [0, 0, 0]
-
-
-@pytest.mark.process
-async def test_errors_of_a_call_exit_with_1_and_can_be_read(tmp_path: Path) -> None:
-    async with small_daemon(tmp_path) as url:
-        failed = await ask(url, "call", "weather-desk:close_station", stdin='{"place": "Rome"}')
-        missing = await ask(url, "call", "notes:add_note", '{"title": "t"}')
-        unknown = await ask(url, "call", "notes:nothing", "{}")
-        endless = await ask(url, "search", "x" * 300_000)
-    assert (failed.exit_code, failed.stderr) == (1, "close_station: there is no station in Rome\n")
-    assert missing.exit_code == 1
-    assert "missing text" in missing.stderr
-    assert missing.stderr.count("inputSchema: ") == 1
-    assert unknown.exit_code == 1
-    assert endless.exit_code == 1
-    assert "262144 are the most" in endless.stderr
-    assert "server 'notes' has no tool 'nothing'; list its tools with notes:*" in unknown.stderr
-
-
-@pytest.mark.process
-async def test_watch_shows_a_new_tool_and_ends_quietly_with_ctrl_c(tmp_path: Path) -> None:
-    async with small_daemon(tmp_path) as url, connect(url) as client:
-        command = [*forking(), "-m", "supervisor", "watch", "--json", "--url", url]
-        process = await trio.lowlevel.open_process(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
-        assert process.stdout is not None
-        assert process.stderr is not None
-        seen = b""
-        while b'"hello"' not in seen:
-            seen += await process.stdout.receive_some()
-        await client.call("weather-desk-open_station", {"place": "Oslo"})
-        while b'"added_tools": ["observe_oslo"]' not in seen:
-            seen += await process.stdout.receive_some()
-        process.send_signal(signal.SIGINT)
-        assert await process.wait() == 130
-        assert (await process.stderr.receive_some()).strip() == b""  # click ends the line that the terminal began
-
-
-@pytest.mark.process
 async def test_every_curl_line_of_the_documents_gets_an_answer(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "developers" / "curl.md").read_text(encoding="utf-8")
     lines = [shlex.split(line) for line in page.splitlines() if line.startswith("curl -X POST")]
-    async with small_daemon(tmp_path) as url, httpx2.AsyncClient(trust_env=False, timeout=30) as http:
-        for words in lines:
-            request = json.loads(words[-1])
-            headers = {"content-type": "application/json", "accept": "*/*"}
-            answer = await http.post(f"{url}/mcp", content=words[-1].encode(), headers=headers)
-            assert answer.status_code == 200
-            assert answer.json()["id"] == request["id"]
-            own = request["method"] == "tools/list" or request["params"]["name"] in (
-                "discover_mcp_tools",
-                "list_mcp_resources",
-            )
-            assert ("isError" not in answer.json()["result"]) is own
-        assert (await http.get(f"{url}/api/status/debug")).json()["tools_by_transport"] == {"stdio": 6}
+    assert lines
+    with open_data_dir(tmp_path / "data", {}) as data:
+        async with running(small_configuration(tmp_path, {}), data) as http:
+            for words in lines:
+                request = json.loads(words[-1])
+                headers = {"content-type": "application/json", "accept": "*/*"}
+                answer = await http.post("/mcp", content=words[-1].encode(), headers=headers)
+                assert answer.status_code == 200
+                assert answer.json()["id"] == request["id"]
+                own = request["method"] == "tools/list" or request["params"]["name"] in (
+                    "discover_mcp_tools",
+                    "list_mcp_resources",
+                )
+                assert ("isError" not in answer.json()["result"]) is own
 
 
 @pytest.mark.case("I19")
@@ -517,19 +415,6 @@ def test_what_is_degraded_is_a_line_with_the_time_and_the_reason() -> None:
     rows = [{"what": "store", "since": 100.0, "why": "nothing is saved until the disk recovers: disk is full"}]
     (line,) = status.list_degraded(rows, 100.0 + 125)
     assert line.plain == "degraded for 2m: store: nothing is saved until the disk recovers: disk is full"
-
-
-@pytest.mark.parametrize(
-    ("tool", "said"),
-    [
-        ("", "name the tool as SERVER:TOOL; mcpvisor search finds it"),
-        ("discover_mcp_tools", "discover_mcp_tools is for models; use mcpvisor search"),
-        ("execute_mcp_tool", "execute_mcp_tool is for models; use mcpvisor call"),
-    ],
-)
-def test_what_is_no_tool_of_a_server_is_refused_in_words_for_people(tool: str, said: str) -> None:
-    result = invoke("call", tool, "{}")
-    assert (result.exit_code, said in result.stderr) == (2, True)
 
 
 def test_an_error_of_ours_names_the_command_and_one_of_a_server_stays() -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import trio
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner
 
 from supervisor.cli import cli
 from supervisor.commands import completion
@@ -51,19 +50,6 @@ def offered(*words: str) -> list[str]:
     *before, incomplete = words
     items = ShellComplete(cli, {}, "mcpvisor", completion.VARIABLE).get_completions(before, incomplete)
     return [item.value for item in items]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_each_shell_asks_us_by_our_variable(shell: str) -> None:
-    result = CliRunner().invoke(cli, ["completion", shell])
-    assert result.exit_code == 0
-    assert f"{completion.VARIABLE}={shell}_complete" in result.stdout
-
-
-def test_another_shell_is_refused_with_those_there_are() -> None:
-    result = CliRunner().invoke(cli, ["completion", "tcsh"])
-    assert result.exit_code == 2
-    assert "'bash', 'zsh', 'fish'" in result.stderr
 
 
 def test_commands_are_offered_without_importing_them(monkeypatch: pytest.MonkeyPatch) -> None:

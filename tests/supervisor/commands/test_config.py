@@ -82,26 +82,6 @@ async def test_an_admin_gives_for_a_user_or_a_team(tmp_path: Path, data: DataDir
             assert "--user or --team" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("set", "github", "TOKN", "--user", "ben"), "did you mean TOKEN?"),
-        (("set", "githb", "TOKEN", "--user", "ben"), "did you mean github?"),
-        (("set", "clock", "TOKEN", "--user", "ben"), "clock takes no value 'TOKEN'; it takes: none"),
-        (("set", "github", "LOG", "--user", "ben"), "LOG is one of info, debug"),
-        (("set", "github", "TOKEN", GIVEN_USER, "--user", "ben"), "a value is never an argument"),
-        (("set", "github", "TOKEN", "--user", "ben", "--team", "core"), "a value is of a user or of a team"),
-        (("list", "--user", "zed"), "no user 'zed'"),
-    ],
-)
-async def test_what_cannot_be_done_is_said(tmp_path: Path, data: DataDir, words: tuple[str, ...], said: str) -> None:
-    async with doorway(tmp_path, data) as at:
-        refused = await ask(url(at), "config", *words, stdin=GIVEN_USER)
-        assert refused.exit_code != 0
-        assert said in refused.stderr
-        assert GIVEN_USER not in refused.output
-
-
 async def test_it_is_asked_for_at_a_terminal_and_shown_if_it_is_no_secret(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

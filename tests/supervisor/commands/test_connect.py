@@ -475,30 +475,6 @@ def test_the_list_says_where_another_door_would_be_chosen_now(home: Path, monkey
     assert "Another door would be chosen now for: cursor (all)" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--undo"], "CLIENT is missing, which --undo is about"),
-        (["--door", "all", "--yes"], "CLIENT is missing, which --door, --yes is about"),
-        (["cursro"], "did you mean cursor?"),
-        (["qqqqqqqq"], "known are claude-code"),
-        (["cursor", "--name", "a b"], "--name takes letters"),
-        (["cursor", "--url", "ftp://h"], "an address begins with http://"),
-        (["cursor", "--url", "http://h:x"], "the port a number"),
-        (["cursor", "--url", "nonsense"], "an address is HOST:PORT, or begins with http://"),
-        (["cursor", "--url", "http://h/foo"], "no door at /foo: there are /mcp, /mcp/all and /mcp/servers/NAME"),
-        (["cursor", "--url", "http://h/mcp/al"], "no door at /mcp/al"),
-        (["cursor", "--url", "http://h/mcp?execute=foo"], "there is /mcp?execute=by-effect"),
-        (["cursor", "--url", "http://h/mcp/all?execute=by-effect"], "there is /mcp?execute=by-effect"),
-    ],
-)
-def test_what_is_misspelt_is_said(home: Path, arguments: list[str], words: str) -> None:
-    result = invoke("connect", *arguments)
-    assert result.exit_code == 2
-    assert words in result.stderr
-    assert snapshot(home) == {}
-
-
 def test_a_file_that_changes_while_somebody_is_asked_is_left_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = CURSOR.write(home)
 

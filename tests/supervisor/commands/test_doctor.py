@@ -18,13 +18,14 @@ from supervisor.cli import cli
 from supervisor.commands.diagnosis import gathering
 from supervisor.config import Settings
 from supervisor.demo.setting import configuration as demo
-from supervisor.demo.setting import running_daemon
 from supervisor.host.version import VERSION
 from supervisor.store import open_store
 from supervisor.store.file import SCHEMA_VERSION, move_aside
 from supervisor.store.records import SwitchedOff
+from tests.e2e.daemons import Daemon, running
 from tests.supervisor.store.earlier import make_database
 
+PATH = os.environ["PATH"]
 STATE = Path(".local") / "state" / "mcpvisor"
 
 
@@ -65,6 +66,16 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setenv("PATH", f"{made.bin}")
     made.configure({})
     return made
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One daemon for all tests here, with a profile that names a tool which its server does not have."""
+    profile = {"tools": ["notes:list_notes", "notes:forget_it", "notes:*x"]}
+    servers = {"notes": demo()["mcpServers"]["notes"]}
+    with running(tmp_path_factory.mktemp("doctor") / "daemon", servers, profiles={"work": profile}) as started:
+        trio.run(started.ready)
+        yield started
 
 
 @pytest.fixture
@@ -229,72 +240,56 @@ def test_an_address_that_others_can_reach_is_wrong_unless_it_is_meant(
     assert way in todo
 
 
-async def test_our_own_daemon_is_known_by_its_version(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_our_own_daemon_is_known_by_its_version(
+    daemon: Daemon, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "daemon").mkdir()
-    async with running_daemon(tmp_path / "daemon", {"supervisor": {"listen": "127.0.0.1:0"}}) as daemon:
-        listen = daemon.url.removeprefix("http://")
-        machine.configure({}, listen=listen)
-        assert await trio.to_thread.run_sync(machine.said, "address") == [("ok", f"our daemon listens on {listen}", "")]
-        machine.configure({}, listen=listen, data_dir=str(tmp_path / "daemon" / "data"))
-        monkeypatch.setenv("PATH", "/elsewhere")
-        (told, *_) = await trio.to_thread.run_sync(machine.said, "programs")
-        path = f"looked up on the PATH of the running daemon, which is not this one: {machine.bin}"
-        assert told == ("ok", path, "")
-        monkeypatch.setattr(gathering, "VERSION", "99.0")
-        ((status, seen, _),) = await trio.to_thread.run_sync(machine.said, "address")
-        assert (status, seen) == ("warning", f"the daemon at {listen} is of version {VERSION}")
+    listen = daemon.url.removeprefix("http://")
+    machine.configure({}, listen=listen)
+    assert machine.said("address") == [("ok", f"our daemon listens on {listen}", "")]
+    machine.configure({}, listen=listen, data_dir=str(daemon.data))
+    (told, *_) = machine.said("programs")
+    assert told == ("ok", f"looked up on the PATH of the running daemon, which is not this one: {PATH}", "")
+    monkeypatch.setattr(gathering, "VERSION", "99.0")
+    ((status, seen, _),) = machine.said("address")
+    assert (status, seen) == ("warning", f"the daemon at {listen} is of version {VERSION}")
 
 
-async def test_the_daemon_is_where_the_variable_of_all_commands_says(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_daemon_is_where_the_variable_of_all_commands_says(
+    daemon: Daemon, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "daemon").mkdir()
-    machine.configure({}, listen="127.0.0.1:0")
-    async with running_daemon(tmp_path / "daemon", {"supervisor": {"listen": "127.0.0.1:0"}}) as daemon:
-        monkeypatch.setenv("MCPVISOR_URL", f"{daemon.url}/mcp")
-        listen = daemon.url.removeprefix("http://")
-        assert await trio.to_thread.run_sync(machine.said, "address") == [("ok", f"our daemon listens on {listen}", "")]
-        ((_, seen, _), *_) = await trio.to_thread.run_sync(machine.said, "configuration")
-        assert seen == f"the daemon that runs has another file: {tmp_path / 'daemon' / 'mcp.json'}"
-    (absent, _) = await trio.to_thread.run_sync(machine.said, "address")
-    assert absent[:2] == ("warning", f"no daemon answers at {daemon.url}")
+    monkeypatch.setenv("MCPVISOR_URL", f"{daemon.url}/mcp")
+    listen = daemon.url.removeprefix("http://")
+    assert machine.said("address") == [("ok", f"our daemon listens on {listen}", "")]
+    ((_, seen, _), *_) = machine.said("configuration")
+    assert seen == f"the daemon that runs has another file: {daemon.directory / 'mcp.json'}"
+    monkeypatch.setenv("MCPVISOR_URL", "http://127.0.0.1:1")
+    (absent, _) = machine.said("address")
+    assert absent[:2] == ("warning", "no daemon answers at http://127.0.0.1:1")
 
 
-async def test_tools_that_a_profile_names_and_no_server_has_are_told_where_a_daemon_knows(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_tools_that_a_profile_names_and_no_server_has_are_told_where_a_daemon_knows(
+    daemon: Daemon, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (home := tmp_path / "daemon").mkdir()
-    document = demo()
-    document["mcpServers"] = {"notes": document["mcpServers"]["notes"]}
-    profile = {"tools": ["notes:list_notes", "notes:forget_it", "notes:*x"]}
-    document["supervisor"] |= {"profiles": {"work": profile}}
-    async with running_daemon(home, document) as daemon:
-        monkeypatch.setenv("MCPVISOR_URL", daemon.url)
-        machine.config = home / "mcp.json"
-        called = await trio.to_thread.run_sync(CliRunner().invoke, cli, ["call", "notes:list_notes"])
-        assert called.exit_code == 0
-        told = await trio.to_thread.run_sync(machine.said, "configuration")
+    monkeypatch.setenv("MCPVISOR_URL", daemon.url)
+    machine.config = daemon.directory / "mcp.json"
+    told = machine.said("configuration")
     assert told[0][:2] == ("warning", "profiles or people name tools that there are not: notes:forget_it")
 
 
-async def test_the_file_of_a_running_daemon_is_looked_at_where_there_is_no_other(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_file_of_a_running_daemon_is_looked_at_where_there_is_no_other(
+    daemon: Daemon, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = tmp_path / "daemon"
-    home.mkdir()
     monkeypatch.chdir(machine.bin)
-    async with running_daemon(home, {"supervisor": {"listen": "127.0.0.1:0"}}) as daemon:
-        listen = daemon.url.removeprefix("http://")
-        monkeypatch.setattr(gathering, "Settings", partial(Settings, listen=listen))
-        without = await trio.to_thread.run_sync(CliRunner().invoke, cli, ["doctor", "--json"])
-        machine.configure({}, listen=listen)
-        with_another = await trio.to_thread.run_sync(machine.said, "configuration")
+    listen = daemon.url.removeprefix("http://")
+    monkeypatch.setattr(gathering, "Settings", partial(Settings, listen=listen))
+    without = CliRunner().invoke(cli, ["doctor", "--json"])
+    machine.configure({}, listen=listen)
+    with_another = machine.said("configuration")
+    file = daemon.directory / "mcp.json"
     rows = [row for row in json.loads(without.stdout)["checks"] if row["check"] == "configuration"]
-    assert rows[-1]["seen"] == f"{home / 'mcp.json'}, of the daemon that runs: 0 servers"
+    assert rows[-1]["seen"] == f"{file}, of the daemon that runs: 1 server"
     assert "wrong" not in {row["status"] for row in rows}
-    assert with_another[0][:2] == ("ok", f"the daemon that runs has another file: {home / 'mcp.json'}")
+    assert with_another[0][:2] == ("ok", f"the daemon that runs has another file: {file}")
 
 
 def test_a_proxy_is_told_without_its_password(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from supervisor.demo.setting import configuration, running_daemon
 from supervisor.operations import ORDER_SERVER, STATUS
 from supervisor.tokens.counting import savings
 from tests.e2e.fork_server import forking
-from tests.supervisor.commands.test_cli import ROOT, ask, client_of, invoke
+from tests.supervisor.commands.test_cli import ROOT, ask, client_of
 
 NOW = 10_000.0
 
@@ -228,16 +228,6 @@ async def test_a_daemon_that_refuses_is_not_called_unreachable() -> None:
     error = {"code": -32600, "message": 'this daemon does not answer to the host "x"', "data": None}
     with pytest.raises(RequestRefused, match="does not answer to the host"):
         await client_of(httpx2.Response(421, json={"jsonrpc": "2.0", "id": None, "error": error})).perform(STATUS)
-
-
-@pytest.mark.parametrize(
-    "command", ["restart a b", "wake a", "sleep a", "refresh a", "enable a", "disable a", "logs a"]
-)
-def test_without_a_daemon_an_order_says_how_to_start_one(command: str) -> None:
-    result = invoke(*command.split(), "--url", "http://127.0.0.1:1/mcp")
-    assert result.exit_code == 69
-    assert "mcpvisor run --config FILE" in result.stderr
-    assert "Traceback" not in result.output
 
 
 async def test_a_name_with_a_slash_or_spaces_does_not_leave_its_place_in_the_address() -> None:

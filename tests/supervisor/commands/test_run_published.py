@@ -155,9 +155,3 @@ def test_the_copy_is_in_the_data_directory(
 def test_what_a_node_reads_is_said_in_words(node: tuple[str, str], progress: str, words: str) -> None:
     row = {"published": node[0], "refused": node[1]}
     assert (progress_of(row, "new"), configuration_of(row, "new")) == (progress, words)
-
-
-def test_a_file_that_cannot_be_read_is_not_sent(tmp_path: Path) -> None:
-    result = invoke("fleet", "publish", "--file", str(tmp_path / "missing.json"))
-    assert result.exit_code == 78
-    assert "missing.json: cannot read the file" in result.stderr

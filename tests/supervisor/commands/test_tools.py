@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from functools import partial
 
 import pytest
 import trio
@@ -21,13 +20,9 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.cli import cli
 from supervisor.commands.common import json_text
-from supervisor.commands.tokens import MAX_ROWS
 from supervisor.commands.tools import COLUMNS, tools
-from supervisor.daemon_client.client import RequestRefused, connect
 from supervisor.front.pages.performing import add_operations
-from supervisor.front.pages.tools import MAX_TOKEN_ROWS
 from supervisor.front.pages.view import View
-from supervisor.operations import TOOLS
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
 from tests.fakes.tool_view import view_of
@@ -88,11 +83,6 @@ async def test_options_are_the_criteria(line: str, expected: list[str]) -> None:
 def test_every_criterion_has_an_option() -> None:
     options = {parameter.name for parameter in tools.params} - {"as_json", "url", "required", "by_effect"}
     assert options == set(Criteria.__struct_fields__)
-
-
-async def test_nothing_found_is_said_without_a_table() -> None:
-    result = await invoke("tools --name no-such-tool")
-    assert result.stdout == "0 of 0 tools (0 safe, 0 moderate, 0 dangerous)\n"
 
 
 async def test_a_tool_s_text_is_shown_without_control_characters_on_one_line() -> None:
@@ -185,20 +175,6 @@ async def test_required_tools_are_all_told_of_and_what_may_pass_counts_last() ->
     assert [row["asked"] for row in json.loads(many.stdout)["tools"]] == names.split(",")
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("--require a:b --by-effect --server x --json", "without --by-effect, --server"),
-        ("--require a:b --not-read-only --limit 3", "without --limit, --not-read-only"),
-        ("--require ,", ""),
-    ],
-)
-async def test_what_is_required_stands_alone(line: str, told: str) -> None:
-    result = await invoke(f"tools {line}")
-    assert result.exit_code == 2
-    assert told in result.stderr
-
-
 async def test_tokens_are_shown_by_server_and_by_tool_with_the_savings() -> None:
     result = await invoke("tokens --limit 2")
     assert result.exit_code == 0
@@ -215,44 +191,6 @@ async def test_tokens_are_shown_by_server_and_by_tool_with_the_savings() -> None
     assert lines[-1].startswith(
         "6 tools of 3 servers would cost a model so far about 60 tokens; the four meta-tools cost"
     )
-
-
-async def test_tokens_of_one_server() -> None:
-    result = await invoke("tokens --server shop")
-    assert [line.split()[0] for line in result.stdout.splitlines()[:2]] == ["SERVER", "shop"]
-    assert "shop:ship" in result.stdout
-    assert "files" not in result.stdout
-    found = json.loads((await invoke("tokens --server shop --json")).stdout)
-    assert [row["name"] for row in found["tools"]] == ["search_orders", "ship"]
-
-
-@pytest.mark.parametrize("command", ["tools --name", "tokens --server"])
-async def test_what_the_daemon_refuses_is_an_error_without_a_traceback(command: str) -> None:
-    result = await invoke(f"{command} {'x' * 300}")
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: the parameter ")
-
-
-async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
-    async with (
-        running(dispatch(partial(add_operations, view_of()))) as server,
-        connect(f"http://127.0.0.1:{server.port}") as daemon,
-    ):
-        with trio.fail_after(30), pytest.raises(RequestRefused) as caught:
-            await daemon.perform(TOOLS, {"limit": "none"})
-    assert (caught.value.code, caught.value.data["parameter"]) == (400, "limit")
-
-
-def test_the_most_rows_are_those_of_the_daemon() -> None:
-    assert MAX_ROWS == MAX_TOKEN_ROWS
-
-
-@pytest.mark.parametrize("command", ["tools", "tokens"])
-async def test_a_server_that_does_not_exist_is_an_error_and_not_an_empty_list(command: str) -> None:
-    result = await invoke(f"{command} --server flies")
-    assert result.exit_code == 1
-    assert "there is no server 'flies'; did you mean 'files'?" in result.stderr
-    assert (await invoke(f"{command} --server new")).exit_code == 0  # nothing is known of it yet
 
 
 @pytest.mark.case("S16")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
 from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
@@ -58,12 +57,3 @@ async def test_questions_are_listed_answered_and_declined(tmp_path: Path, data: 
         other = json.loads((await ask(url, "questions", "--json")).stdout)["questions"][-1]["id"]
         declined = await ask(url, "questions", other, "--decline")
         assert declined.stderr == "you said no: the tool does not run\n"
-
-
-@pytest.mark.parametrize("id_", ["none", "\x1b[31m"])
-async def test_an_id_that_there_is_not_is_said(tmp_path: Path, data: DataDir, id_: str) -> None:
-    async with running(configuration(tmp_path, {}), data) as client:
-        said = await ask(str(client.base_url).rstrip("/"), "questions", id_)
-        assert said.exit_code == 1
-        assert "no question waits whose ID begins with" in said.stderr
-        assert "\x1b" not in said.stderr

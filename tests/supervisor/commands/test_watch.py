@@ -176,36 +176,3 @@ async def test_it_goes_on_behind_the_last_event_and_shows_calls_if_asked(
         assert result.stdout.count("quiet") == calls
         assert result.stdout.count("bad") == 1
         assert "connected again" in result.stderr
-
-
-async def test_watch_connects_again_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(watch, "BACKOFF_INITIAL_S", 0.01)
-    connections = 0
-
-    async def serve(request: trio_websocket.WebSocketRequest) -> None:
-        nonlocal connections
-        connections += 1
-        socket = await request.accept()
-        await socket.send_message(json.dumps({"type": "hello", "revision": connections}))
-        if connections == 1:
-            await socket.aclose(1001, "bye")
-        else:
-            await trio.sleep_forever()
-
-    shown: list[int] = []
-    with trio.fail_after(30):
-        async with trio.open_nursery() as nursery:
-            server = await nursery.start(trio_websocket.serve_websocket, serve, "127.0.0.1", 0, None)
-
-            def show(event: dict[str, Any]) -> None:
-                shown.append(event["revision"])
-                if len(shown) == 2:
-                    nursery.cancel_scope.cancel()
-
-            await watch.follow(f"http://127.0.0.1:{server.port}", lambda: "/", show)
-    assert shown == [1, 2]
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].endswith("the connection ended with code 1001; trying again in 0.01 s")
-    assert said[1] == "connected again"

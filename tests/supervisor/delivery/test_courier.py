@@ -88,29 +88,6 @@ async def test_what_was_not_taken_is_sent_again(
     assert status.last_sent_at is not None
 
 
-async def test_what_will_never_be_taken_holds_nothing_up(autojump_clock: object) -> None:
-    sink = KeepingSink(["refused"])
-    async with serving(sink, batch_events=2) as courier:
-        take(courier, 1, 2, 3)
-        await trio.sleep(100)
-        status = courier.status()
-    assert sink.taken == [3]
-    assert (status.emitted, status.sent, status.refused, status.dropped) == (3, 1, 2, 0)
-
-
-async def test_the_oldest_are_dropped_while_it_is_down(autojump_clock: object) -> None:
-    sink = KeepingSink(["kept"] * 3)
-    async with serving(sink, batch_events=2, queue_events=5) as courier:
-        take(courier, 1, 2)
-        await trio.sleep(4)
-        take(courier, *range(3, 11))
-        status = courier.status()
-        assert (status.queued, status.dropped) == (5, 5)
-        await trio.sleep(100)
-    assert sink.taken == [1, 2, 8, 9, 10], "what is being sent may have arrived"
-    assert sink.batches[-1].dropped == 5
-
-
 class BadSink(KeepingSink):
     """Raises, hangs, or breaks off first."""
 

@@ -10,7 +10,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.delivery.delivery import MAX_BATCH_BYTES, EventQueue, SendingPace
+from supervisor.delivery.delivery import MAX_BATCH_BYTES, EventQueue
 from supervisor.delivery.log import EventLog
 from supervisor.events.event import DaemonEvent
 from supervisor.events.kinds import LimitExceeded, ToolExecuted
@@ -66,18 +66,6 @@ def test_large_events_are_bounded_by_their_bytes() -> None:
     assert [each.number for each in wide.batch(100)] == [0], "it goes alone"
     wide.bound(2)
     assert (len(wide), wide.dropped) == (2, 1)
-
-
-def test_a_sink_that_is_asked_too_often_is_asked_less() -> None:
-    pace, pauses = SendingPace(3.0), []
-    for _ in range(6):
-        pauses.append(pace.pause_s)
-        pace.note("throttled")
-    assert pauses == [3, 6, 12, 24, 48, 48]
-    pace.note("kept")
-    assert pace.pause_s == 48
-    pace.note("taken")
-    assert pace.pause_s == 3
 
 
 @given(

@@ -34,18 +34,18 @@ async def test_the_demo_says_what_failed_and_exits_with_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(setting, "SMALL", {**setting.SMALL, "notes": "no_such_module"})
-    monkeypatch.setattr(tour, "STEP_S", 3.0)
+    monkeypatch.setattr(tour, "STEP_S", 1.0)
     with trio.fail_after(60):
         assert await trio.to_thread.run_sync(tour.run_tour) == 1
     said = capsys.readouterr().err
-    assert '"1. Servers come up: spawn, handshake, discover" was not done within 3 s' in said
+    assert '"1. Servers come up: spawn, handshake, discover" was not done within 1 s' in said
     assert "The daemon's log ends with:" in said
 
 
 @pytest.mark.process
 async def test_a_daemon_that_does_not_start_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     with pytest.raises(setting.TourFailed, match="unknown key"), trio.fail_after(30):
-        async with setting.running_daemon(tmp_path, {"mcpServers": {}, "nonsense": 1}):
+        async with setting.running_daemon(tmp_path, {"mcpServers": {}, "nonsense": 1}, forking()):
             raise AssertionError("it must not start")
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from actors.facts import Available, ListsRead, Logged, OfLaunch, StateChange, Unavailable
 from actors.life.states import State
 from supervisor.events import translation
-from supervisor.events.event import timestamp
 from supervisor.events.kinds import (
     TYPES,
     DiscoveryCompleted,
@@ -20,7 +19,6 @@ from supervisor.events.kinds import (
     ServerAway,
     ServerBack,
     ServerCrashed,
-    ServerDormant,
     ServerPermanentlyFailed,
     ServerRespawned,
     ServerRestarted,
@@ -63,30 +61,6 @@ class Telling:
         (told,) = self.tell(ListsRead(launch="a", tools=tools, seconds=0.25))
         assert isinstance(told, DiscoveryCompleted)
         return told
-
-
-def test_a_first_start() -> None:
-    server = Telling()
-    assert server.become(*UP[:3], pid=7) == []
-    assert (server.list().tool_count, server.list().discovery_count) == (3, 2)
-    assert server.list().duration_ms == 250.0
-    (started,) = server.become(State.READY, pid=7)
-    assert isinstance(started, ServerStarted)
-    assert (started.spawn_duration_ms, started.process_id, started.tool_count) == (3000.0, 7, 3)
-    assert (started.server_id, started.server_slug, started.installation_id) == ("the a", "a", "a")
-
-
-def test_sleep_and_wake() -> None:
-    server = Telling()
-    server.become(*UP, pid=7)
-    server.lives.call("a", server.time + 0.5)
-    (dormant,) = server.become(State.DRAINING, State.DORMANT)
-    assert isinstance(dormant, ServerDormant)
-    assert (dormant.idle_duration_seconds, dormant.process_id) == (1.5, 7)
-    assert dormant.last_activity_at == timestamp(104.5)
-    (respawned,) = server.become(*UP, pid=8)
-    assert isinstance(respawned, ServerRespawned)
-    assert (respawned.dormant_duration_seconds, respawned.respawn_duration_ms) == (1.0, 3000.0)
 
 
 @pytest.mark.parametrize(("code", "signal"), [(3, None), (None, 9), (None, None)])

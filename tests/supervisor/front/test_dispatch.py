@@ -158,20 +158,6 @@ async def test_so_it_is_at_the_mcp_endpoint(caplog: pytest.LogCaptureFixture) ->
     assert "Traceback" not in caplog.text
 
 
-async def test_a_refused_method_names_the_allowed_ones() -> None:
-    async with shell() as server:
-        assert "GET" in (await ask(server, "POST /healthz"))[1]["allow"]
-        assert (await ask(server, "OPTIONS /healthz"))[0] == 405
-
-
-async def test_responses_a_route_makes_are_left_alone() -> None:
-    async with shell() as server:
-        assert (await ask(server, "GET /own"))[::2] == (409, b"mine")
-        status, headers, _ = await ask(server, "GET /dir")
-        assert status == 308
-        assert headers["location"].endswith("/dir/")
-
-
 async def test_a_body_over_the_limit_is_refused() -> None:
     async with shell(bodies=BodyLimits(10, 30.0)) as server:
         assert (await ask(server, "POST /posted", body=b"a" * 10))[::2] == (200, b"10")

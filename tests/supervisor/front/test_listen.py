@@ -6,14 +6,13 @@ import random
 from contextlib import ExitStack
 from itertools import pairwise
 
-import msgspec
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.errors import InvalidArguments, TooManyCalls
+from actors.errors import TooManyCalls
 from actors.principal import LOCAL, Principal
-from supervisor.front.listen import NOTHING_TOLD, Change, ChangePace, StreamLimit, Watch, read_subscription, told_of
+from supervisor.front.listen import NOTHING_TOLD, Change, ChangePace, StreamLimit, Watch
 from supervisor.host.pauses import PER_TURN
 from supervisor.service.port import Revisions
 from tests.fakes.service import FakeService
@@ -52,17 +51,6 @@ async def test_a_change_is_told_at_once_and_those_that_follow_together(autojump_
         nursery.cancel_scope.cancel()
     assert listener.moments == [10, 11]
     assert [revisions for _, _, revisions in listener.told] == [Revisions(tools=1), Revisions(tools=4)]
-
-
-async def test_kinds_that_change_together_are_told_together(autojump_clock: MockClock) -> None:
-    service = FakeService()
-    async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, LOCAL), nursery)
-        await wait_all_tasks_blocked()
-        service.change(tools=1, prompts=1)
-        await trio.sleep(10)
-        nursery.cancel_scope.cancel()
-    assert [set(kinds) for _, kinds, _ in listener.told] == [{"tools", "prompts"}]
 
 
 @pytest.mark.case("L06")
@@ -158,35 +146,6 @@ async def test_watching_always_lets_others_run() -> None:
         await watch.next()
     assert scope.cancelled_caught
     assert watch.told == NOTHING_TOLD
-
-
-def test_the_id_of_a_subscription_keeps_its_type() -> None:
-    for id_ in (b"0", b'"0"'):
-        subscription = read_subscription(id_, msgspec.Raw(b'{"notifications":{"toolsListChanged":true}}'))
-        for message in (subscription.acknowledge(), subscription.notification("tools")):
-            meta = msgspec.json.decode(message)["params"]["_meta"]
-            assert meta == {"io.modelcontextprotocol/subscriptionId": msgspec.json.decode(id_)}
-        assert msgspec.json.decode(subscription.result())["id"] == msgspec.json.decode(id_)
-
-
-@pytest.mark.parametrize("params", [b"", b"{}", b'{"notifications":null}', b'{"notifications":{"toolsListChanged":1}}'])
-def test_a_listen_request_without_notifications_is_invalid(params: bytes) -> None:
-    with pytest.raises(InvalidArguments):
-        read_subscription(b"1", msgspec.Raw(params))
-
-
-def test_a_plain_notification_has_no_parameters() -> None:
-    assert told_of("tools") == b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
-
-
-def test_the_limit_counts_what_is_open() -> None:
-    limit = StreamLimit(1)
-    for _ in range(2):
-        with limit.place(LOCAL):
-            assert limit.open == 1
-            with pytest.raises(TooManyCalls), limit.place(LOCAL):
-                pass
-    assert limit.open == 0
 
 
 @pytest.mark.case("I23")

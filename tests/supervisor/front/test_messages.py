@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.codes import REMOVED
+from actors.errors import CallTooLarge
 from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
 from supervisor.front.messages import (
     MAX_BATCH,
@@ -76,6 +77,7 @@ REFUSED: dict[str, tuple[bytes, Any, int, str]] = {
     "half an object": (b'{"jsonrpc":"2.0","id":1,', None, -32700, NOT_JSON),
     "half an array": (b"[1,", None, -32700, NOT_JSON),
     "an array and more": (batch(PING) + b"x", None, -32700, NOT_JSON),
+    "a large object that is no UTF-8": (spelled(b'"' + b"x" * 500_000 + b'\xff"'), None, -32700, NOT_JSON),
     "no number": (b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":NaN}}', None, -32700, NOT_JSON),
     "a mark of byte order": (b"\xef\xbb\xbf{}", None, -32700, NOT_JSON),
     "another encoding": ('{"jsonrpc":"2.0"}'.encode("utf-16"), None, -32700, NOT_JSON),
@@ -194,6 +196,12 @@ TAKEN: dict[str, tuple[bytes, Message]] = {
         Request(id=b'"a"', key="a", method="tools/list", params=msgspec.Raw(b'{"cursor": ""}')),
     ),
     "a request without parameters": (raw(id=0, method="x"), Request(id=b"0", key=0, method="x")),
+    "a large request": (
+        raw(id=0, method="x", params={"text": ",[{" * 500_000}),
+        Request(id=b"0", key=0, method="x", params=msgspec.Raw(b'{"text": "%b"}' % (b",[{" * 500_000))),
+    ),
+    "a number below zero": (spelled(b"-1"), Request(id=b"-1", key=-1, method="ping")),
+    "a number of more than 64 bits": (spelled(b"%d" % 2**70), Request(id=b"%d" % 2**70, key=2**70, method="ping")),
     "parameters that are null": (raw(id=0, method="x", params=None), Request(id=b"0", key=0, method="x")),
     "a request behind blanks": (b" \r\n\t" + PING, Request(id=b"1", key=1, method="ping")),
     "an id of 512 bytes": (
@@ -237,8 +245,20 @@ async def http_answer(message: bytes, version: str = LATEST_LEGACY) -> tuple[Any
         if found.named is not None:
             headers["mcp_name"] = wrapped(found.named)
     answer = await door.post(message, **headers)
+    assert isinstance(found, Batch) or answer.status == status_of(found)
     assert (answer.status == 202) == (answer.body == b"")
     return (answer.json if answer.body else None), door.service.asked
+
+
+def status_of(found: Message) -> int:
+    """The status of the answer to a message: for a legacy request an error is one inside of 200."""
+    if isinstance(found, InvalidRequest) and found.era == "legacy":
+        return 200
+    if isinstance(found, Invalid):
+        return 413 if found.code == CallTooLarge.code else 400
+    if isinstance(found, ModernRequest):
+        return 404 if found.method in REMOVED else 200
+    return 202 if isinstance(found, Notification | Response) else 200
 
 
 async def websocket_answer(message: bytes, version: str = LATEST_LEGACY) -> tuple[Any, list[tuple[Client, str, bytes]]]:

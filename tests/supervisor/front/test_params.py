@@ -9,7 +9,7 @@ import pytest
 
 from actors.errors import InvalidArguments
 from actors.protocol.exchanges import LogLevel
-from supervisor.front.messages import MAX_NAME_BYTES, read_cancelled, read_initialize, read_level
+from supervisor.front.messages import read_cancelled, read_level
 
 
 @pytest.mark.parametrize("level", get_args(LogLevel))
@@ -28,18 +28,6 @@ def test_anything_else_is_no_level_and_the_levels_are_named(params: bytes) -> No
     assert caught.value.message == (
         '"params.level" must be one of debug, info, notice, warning, error, critical, alert, emergency'
     )
-
-
-def test_initialize_needs_a_version_and_nothing_else() -> None:
-    found = read_initialize(msgspec.Raw(b'{"protocolVersion":"2025-11-25"}'))
-    assert (found.protocol_version, bytes(found.capabilities), found.client_info.name) == ("2025-11-25", b"{}", "")
-    with pytest.raises(InvalidArguments):
-        read_initialize(msgspec.Raw(b"{}"))
-
-
-def test_the_name_of_a_client_is_cut_where_it_is_read() -> None:
-    params = msgspec.json.encode({"protocolVersion": "x", "clientInfo": {"name": "n" * 500, "version": "1"}})
-    assert read_initialize(msgspec.Raw(params)).client_info.name == "n" * MAX_NAME_BYTES
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from supervisor.usage.arguments import (
     MAX_SCHEMA_BYTES,
     MORE,
     READ_BYTES,
-    UNSURE_CHARS,
     secret_names,
     show_arguments,
 )
@@ -162,7 +161,3 @@ def test_they_are_kept_only_while_that_is_wanted_and_so_many_of_them() -> None:
     assert kept.of(5) is None
     kept.wanted = lambda: True
     assert kept.of(5) is None, "what was forgotten stays so"
-
-
-def test_it_is_long_enough_to_be_recognized() -> None:
-    assert 2000 + 8 + len("eyJ.") <= UNSURE_CHARS, "the longest shape is that of a JWT"

@@ -19,17 +19,10 @@ from supervisor.usage.history import FLUSH_S, SET_BACK_S, History
 from supervisor.usage.periods import KEPT_S, LENGTH_S, MAX_KEYS, OTHERS, Level, Period, decode, start_of, total
 from supervisor.usage.records import OUTCOMES, CallRecord
 from tests.fakes.call_memory import CallMemory
+from tests.fakes.clock import Clock
 
 NOON = 1_800_014_400.0
 """Of a day in 2027, UTC: a start of every level but the day."""
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def begun(store: CallMemory | Store, clock: Clock, keep: int = 50) -> History:
@@ -50,7 +43,7 @@ async def counts(history: History, level: Level, since: float = 0.0) -> dict[int
 @pytest.mark.parametrize("seed", range(8))
 async def test_each_level_has_every_call_in_its_period_whatever_is_killed(seed: int) -> None:
     """A kill loses what was not handed over yet, and nothing of what was: at a flush, or at the end of a minute."""
-    chance, store, clock = random.Random(seed), CallMemory(), Clock()
+    chance, store, clock = random.Random(seed), CallMemory(), Clock(NOON)
     store.ready.set()
     history = await begun(store, clock)
     expected: dict[Level, Counter[int]] = {level: Counter() for level in LENGTH_S}
@@ -83,7 +76,7 @@ async def test_each_level_has_every_call_in_its_period_whatever_is_killed(seed: 
 
 
 async def test_what_is_called_before_the_disk_is_there_is_added_to_what_it_has() -> None:
-    store, clock = CallMemory(), Clock()
+    store, clock = CallMemory(), Clock(NOON)
     store.ready.set()
     before = await begun(store, clock)
     before.take([call(time=clock.now)])
@@ -104,7 +97,7 @@ async def test_what_is_called_before_the_disk_is_there_is_added_to_what_it_has()
 
 
 async def test_the_newest_calls_are_remembered_with_their_numbers() -> None:
-    store, clock = CallMemory(), Clock()
+    store, clock = CallMemory(), Clock(NOON)
     store.ready.set()
     history = await begun(store, clock, keep=5)
     for number in range(1, 9):
@@ -153,7 +146,7 @@ async def test_what_is_called_is_handed_over_soon_and_nothing_is_where_nothing_w
 
 
 async def test_a_clock_that_is_set_back_a_little_only_makes_a_minute_longer() -> None:
-    store, clock = CallMemory(), Clock()
+    store, clock = CallMemory(), Clock(NOON)
     store.ready.set()
     history = await begun(store, clock)
     history.take([call(time=clock.now)])
@@ -170,7 +163,7 @@ async def test_a_clock_that_is_set_back_a_little_only_makes_a_minute_longer() ->
 async def test_a_clock_that_is_set_and_set_right_again_loses_nothing_and_each_call_is_in_its_minute(
     step_s: int, restarts: bool
 ) -> None:
-    store, clock = CallMemory(), Clock()
+    store, clock = CallMemory(), Clock(NOON)
     store.ready.set()
     history = await begun(store, clock)
     expected: dict[Level, Counter[int]] = {level: Counter() for level in LENGTH_S}
@@ -196,7 +189,7 @@ async def test_a_clock_that_is_set_and_set_right_again_loses_nothing_and_each_ca
 
 
 async def test_what_is_too_old_is_forgotten() -> None:
-    store, clock = CallMemory(), Clock()
+    store, clock = CallMemory(), Clock(NOON)
     store.ready.set()
     history = await begun(store, clock)
     history.take([call(time=clock.now)])
@@ -207,7 +200,7 @@ async def test_what_is_too_old_is_forgotten() -> None:
 
 
 async def test_what_is_on_the_disk_survives(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(NOON)
     async with open_store(tmp_path / "store.sqlite3") as store:
         history = await begun(store, clock)
         for _ in range(3):
@@ -225,7 +218,7 @@ async def test_what_is_on_the_disk_survives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x91\x01", b"nonsense"])
 async def test_what_cannot_be_read_is_left_out(payload: bytes) -> None:
-    store, clock = CallMemory(), Clock()
+    store, clock = CallMemory(), Clock(NOON)
     store.ready.set()
     store.periods.put(*(SavedPeriod(level, start_of(level, NOON), payload) for level in LENGTH_S))
     store.calls.put(SavedCalls(1, payload))
@@ -264,7 +257,7 @@ def test_a_period_has_so_many_keys_and_what_is_too_much_is_counted_with_others()
 
 
 async def test_a_minute_that_ends_while_the_disk_is_read_is_not_lost() -> None:
-    store, clock = CallMemory(), Clock()
+    store, clock = CallMemory(), Clock(NOON)
     store.ready.set()
     history = await begun(store, clock)
     history.take([call(time=clock.now)])

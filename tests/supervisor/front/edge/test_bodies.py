@@ -105,11 +105,6 @@ async def test_a_body_counts_until_its_request_is_answered() -> None:
         await here.until_used(0)
 
 
-async def test_a_body_that_stops_half_way_is_given_up() -> None:
-    async with front(body_timeout_s=0.1) as here:
-        assert (await here.server.exchange(here.post(b"{", length=100))).startswith(b"HTTP/1.1 408")
-
-
 async def test_a_refusal_in_the_middle_of_a_body_reaches_the_client() -> None:
     async with front(max_body_bytes=100_000) as here, await here.server.connect() as stream:
         await stream.send_all(here.post(b"", length=200_000))

@@ -88,13 +88,6 @@ async def test_an_application_that_fails_between_head_and_body_ends_its_connecti
         assert await server.answers()
 
 
-async def test_a_handshake_that_is_refused_before_the_application_speaks_ends_the_connection() -> None:
-    async with running() as server:
-        assert (await server.exchange(server.upgrade(b"x"))).startswith(b"HTTP/1.1 400")
-        assert await server.answers()
-        assert server.counters.open <= 1
-
-
 @pytest.mark.parametrize("websocket", [False, True])
 async def test_a_connection_that_is_over_is_freed_without_a_search(websocket: bool) -> None:
     async with running() as server:

@@ -20,7 +20,7 @@ from tests.fakes.service import FakeService, forever
 from tests.supervisor.front.edge import test_bodies as bodies
 from tests.supervisor.front.edge.test_floods import HELD_MS, front, post, watched
 
-CROWD = 100
+CROWD = 40
 TIMEOUT_S = 2.0
 """Longer than a machine that is busy with other things leaves us waiting: a client that is not slow is in time."""
 PAUSE_S = 0.05

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 import msgspec
@@ -17,9 +16,7 @@ from actors.codes import REQUEST_CANCELLED
 from actors.errors import CannotAsk
 from actors.messages import Note, Question
 from actors.protocol.wire.jsonrpc import RemoteError
-from supervisor.front.edge.request import HttpRequest
-from supervisor.front.edge.wire import Leaving
-from supervisor.front.http.streams import MAX_SAID, KeepAlive
+from supervisor.front.http.streams import MAX_SAID
 from supervisor.service.asking.exchange import MAX_OPEN, Exchange
 from supervisor.service.client import Client
 from tests.fakes.front_server import running
@@ -302,16 +299,6 @@ async def test_a_client_that_reads_nothing_over_a_real_socket_holds_up_nobody_el
         assert '"id":"other"' in answer.text
         assert len(front.service.exchanges) == 2
         nursery.cancel_scope.cancel()
-
-
-async def test_what_is_told_after_the_end_starts_no_task(autojump_clock: MockClock) -> None:
-    keep_alive = KeepAlive(15)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(keep_alive.run)
-        await wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
-    stream = keep_alive.add(cast("HttpRequest", SimpleNamespace(leaving=Leaving())))
-    assert stream.say(b"{}")
 
 
 async def test_a_flood_is_written_together_and_loses_nothing(autojump_clock: MockClock) -> None:

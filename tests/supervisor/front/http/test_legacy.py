@@ -21,22 +21,13 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.sessions import Sealer, SessionMemory, session_digest
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
+from tests.fakes.clock import Clock
 from tests.fakes.front_server import running
-from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy, opened, serving
+from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy, opened
 from tests.fakes.service import FakeService, OneDoor, forever, raising, returning
 
 KEY = b"k" * 32
 STREAM = {"accept": "text/event-stream"}
-
-
-class Wall:
-    """A wall clock the test sets."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Front:
@@ -44,7 +35,7 @@ class Front:
 
     def __init__(self, service: FakeService, **settings: Any) -> None:
         self.service = service
-        self.wall = Wall()
+        self.wall = Clock(1_800_000_000.0)
         self.drain = RequestDrain(service, trio.Event())
         self.ended: dict[str, float] = {}
         self.principal = LOCAL
@@ -630,19 +621,6 @@ async def test_the_newest_stream_of_a_session_wins(autojump_clock: MockClock) ->
     assert b"event" not in old.body
 
 
-async def test_each_stream_of_a_session_ends_the_one_before_it(autojump_clock: MockClock) -> None:
-    front = front_of()
-    headers = {**STREAM, "mcp-session-id": await front.initialize()}
-    async with opened(front.app, "GET", headers) as first:
-        await wait_all_tasks_blocked()
-        async with opened(front.app, "GET", headers) as second:
-            await first.end()
-            await wait_all_tasks_blocked()
-            async with opened(front.app, "GET", headers) as third:
-                await second.end()
-                assert not third.ended
-
-
 async def test_a_session_whose_older_stream_ended_lives_as_long_as_the_newer(autojump_clock: MockClock) -> None:
     front = Front(FakeService(), session_idle_s=20.0, session_max_age_s=1000.0)
     token = await front.initialize()
@@ -774,24 +752,6 @@ async def test_a_client_that_leaves_within_its_body_gets_nothing() -> None:
 # Batches --------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_session_of_the_one_revision_with_batches_may_send_them() -> None:
-    front = front_of(x=returning(b'{"x":1}'))
-    token = await front.initialize("2025-03-26")
-    parts = [
-        legacy("x", id_=1),
-        legacy("notifications/initialized", id_=None),
-        legacy("ping", id_="p"),
-        b'{"jsonrpc":"2.0","id":9,"result":{}}',
-        b"7",
-        legacy("initialize", {"protocolVersion": "2025-03-26"}, id_=3),
-    ]
-    answer = await front.post(b"[" + b",".join(parts) + b"]", token)
-    assert answer.status == 200
-    found = [(one["id"], one.get("result", one.get("error", {}).get("code"))) for one in answer.json]
-    assert found == [(1, {"x": 1}), ("p", {}), (None, -32600), (3, -32600)]
-    assert len(front.app.sessions) == 1
-
-
 async def test_a_batch_that_expects_nothing_is_accepted() -> None:
     front = front_of()
     token = await front.initialize("2025-03-26")
@@ -808,57 +768,6 @@ async def test_no_other_session_and_no_sessionless_client_may_send_batches() -> 
 
 
 # Over a real server ---------------------------------------------------------------------------------
-
-
-async def test_a_whole_session_over_a_real_server() -> None:
-    front = front_of(tools__list=returning(b'{"tools":[]}'))
-    with trio.fail_after(30):
-        async with serving(front.app) as client:
-            opened_ = await client.post(
-                "/mcp", content=legacy("initialize", {"protocolVersion": "2025-06-18"}), headers=JSON_HEADERS
-            )
-            session = {"mcp-session-id": opened_.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"}
-            listed = await client.post("/mcp", content=legacy("tools/list"), headers={**JSON_HEADERS, **session})
-            assert listed.json()["result"] == {"tools": []}
-            async with client.stream("GET", "/mcp", headers={**STREAM, **session}) as stream:
-                front.service.change(tools=1)
-                data = []
-                # To its end: an iterator of the client that is left early warns when it is collected.
-                async for line in stream.aiter_lines():
-                    if line.startswith("data:"):
-                        data.append(line)
-                        assert (await client.delete("/mcp", headers=session)).status_code == 204
-            assert data == ['data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}']
-            gone = await client.post("/mcp", content=legacy("ping"), headers={**JSON_HEADERS, **session})
-            assert gone.status_code == 404
-
-
-async def test_too_much_is_refused_over_a_real_server_without_reading_it() -> None:
-    with trio.fail_after(30):
-        async with serving(Front(FakeService(), max_body_bytes=1000).app) as client:
-            answer = await client.post("/mcp", content=b" " * 1001, headers=JSON_HEADERS)
-            assert answer.status_code == 413
-            again = await client.post("/mcp", content=legacy("ping"), headers=JSON_HEADERS)
-            assert again.json()["result"] == {}
-
-
-async def test_a_late_answer_over_a_real_server_is_a_stream() -> None:
-    gate = trio.Event()
-
-    async def late(client: Client, params: msgspec.Raw) -> bytes:
-        await gate.wait()
-        return b'{"late":true}'
-
-    lines: list[str] = []
-    front = Front(FakeService(late=late), sse_keepalive_s=0.01)
-    call: dict[str, Any] = {"content": legacy("late"), "headers": JSON_HEADERS}
-    with trio.fail_after(30):
-        async with serving(front.app) as client, client.stream("POST", "/mcp", **call) as stream:
-            async for line in stream.aiter_lines():
-                lines.append(line)
-                if lines.count(": ping") == 3:
-                    gate.set()
-    assert lines[-2] == 'data: {"jsonrpc":"2.0","id":1,"result":{"late":true}}'
 
 
 @pytest.mark.parametrize("leaves", ["before", "after"])

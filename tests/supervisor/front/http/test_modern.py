@@ -19,7 +19,7 @@ from supervisor.front.http.sessions import Sealer
 from supervisor.front.listen import StreamLimit
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from tests.fakes.http_client import META, MODERN, Exchange, fetch, legacy, modern, modern_headers, opened, serving
+from tests.fakes.http_client import META, Exchange, fetch, legacy, modern, modern_headers, opened, serving
 from tests.fakes.service import FakeService, OneDoor, forever, raising, returning
 
 SUBSCRIPTION = META + "subscriptionId"
@@ -61,23 +61,6 @@ async def test_a_head_that_says_something_else_than_the_arguments_reaches_no_ser
 
 
 # Requests -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call"])
-async def test_a_request_is_handed_to_the_service_with_what_it_says_of_its_client(method: str) -> None:
-    service = FakeService()
-    service.behaviours[method] = returning(b'{"resultType":"complete"}')
-    params = {"name": "t", "arguments": {"a": 1}} if method == "tools/call" else None
-    info = {"name": "client", "version": "1"}
-    answer = await ask(service, method, params, id_="x-1", clientInfo=info, clientCapabilities={"roots": {}})
-    assert answer.status == 200
-    assert answer.body == b'{"jsonrpc":"2.0","id":"x-1","result":{"resultType":"complete"}}'
-    client, asked, raw = service.asked[0]
-    assert client == Client(
-        era="modern", version=MODERN, name="client", capabilities=msgspec.Raw(b'{"roots":{}}'), session=None
-    )
-    assert asked == method
-    assert msgspec.json.decode(raw)["_meta"][META + "protocolVersion"] == MODERN
 
 
 async def test_a_session_id_is_neither_looked_at_nor_sent_back() -> None:
@@ -260,16 +243,6 @@ async def test_a_subscription_is_acknowledged_then_told_of_what_it_asked_for(
         assert stream.body.endswith(b": ping\n\n")
 
 
-async def test_a_change_is_told_within_a_second(autojump_clock: MockClock) -> None:
-    service = FakeService()
-    async with listening(app_of(service), EVERYTHING) as stream:
-        await stream.event()
-        before = trio.current_time()
-        service.change(tools=1)
-        await stream.event()
-        assert trio.current_time() - before <= 0.8
-
-
 async def test_what_is_not_supported_is_left_out_of_the_acknowledgement() -> None:
     wishes = {**EVERYTHING, "resourceSubscriptions": ["file:///a"], "taskIds": ["t"]}
     async with listening(app_of(FakeService()), wishes) as stream:
@@ -385,41 +358,7 @@ async def test_the_daemons_end_is_told_to_every_subscription() -> None:
             await stream.end()
 
 
-async def test_a_request_that_is_under_way_when_the_daemon_ends_is_told_so() -> None:
-    drain = RequestDrain(FakeService(slow=forever), trio.Event())
-    app = McpHttp(drain, sealer=Sealer(b"k" * 32), doors=OneDoor(drain.service))
-    async with opened(app, "POST", modern_headers("slow"), modern("slow")) as call:
-        await wait_all_tasks_blocked()
-        drain.closing.set()
-        drain.end()
-        await call.end()
-    told = msgspec.json.decode(call.body)["error"]
-    assert (call.status, told["data"]["outcome"]) == (200, "not_sent")
-
-
 # Over a real server ---------------------------------------------------------------------------------------------------
-
-
-async def test_a_request_and_a_subscription_over_a_real_server() -> None:
-    service = FakeService(tools__list=returning(b'{"resultType":"complete","tools":[]}'))
-    closing = trio.Event()
-    body = modern("subscriptions/listen", {"notifications": EVERYTHING}, id_="l")
-    methods: list[str] = []
-    with trio.fail_after(30):
-        async with serving(app_of(service, closing=closing)) as client:
-            listed = await client.post("/mcp", content=modern("tools/list"), headers=modern_headers("tools/list"))
-            assert listed.json()["result"]["tools"] == []
-            headers = modern_headers("subscriptions/listen")
-            async with client.stream("POST", "/mcp", content=body, headers=headers) as stream:
-                async for line in stream.aiter_lines():
-                    if not line.startswith("data:"):
-                        continue
-                    methods.append(msgspec.json.decode(line.removeprefix("data:")).get("method", "result"))
-                    if len(methods) == 1:
-                        service.change(tools=1)
-                    else:
-                        closing.set()
-    assert methods == ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed", "result"]
 
 
 @pytest.mark.case("C12")

@@ -72,19 +72,6 @@ async def test_what_is_in_use_is_not_idle_however_long_it_takes() -> None:
     assert not streaming.stream.cancel_called
 
 
-async def test_what_is_too_old_ends_also_while_it_is_in_use() -> None:
-    times = Times()
-    sessions = sessions_of(times)
-    session = open_one(sessions)
-    session.stream = trio.CancelScope()
-    times.moment, times.wall = 1000.0, times.wall + 1000
-    open_one(sessions)
-    await trio.lowlevel.checkpoint()
-    assert session.stream.cancel_called
-    assert not sessions.touch(session)
-    assert len(sessions) == 1
-
-
 @pytest.mark.case("D14")
 @pytest.mark.parametrize("step_s", [86_400.0, -86_400.0])
 def test_a_clock_of_the_wall_that_is_set_ends_no_live_session_and_makes_none_last_longer(step_s: float) -> None:
@@ -181,16 +168,6 @@ def test_sessions_that_were_ended_by_an_earlier_life_end_when_that_is_learnt_lat
     sessions.take_ended({ended.digest: ended.expires_at})
     assert sessions.find(ended.token, LOCAL) is None
     assert sessions.find(other.token, LOCAL) is not None
-
-
-def test_a_session_that_comes_back_is_owed_everything() -> None:
-    times = Times()
-    session = open_one(sessions_of(times))
-    again = sessions_of(times).find(session.token, LOCAL)
-    assert again is not None
-    assert again.client == session.client
-    assert session.told == Revisions()
-    assert again.told != session.told
 
 
 def test_one_of_somebody_else_is_looked_at_as_one_that_never_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,23 +109,6 @@ async def page(server: Running, path: str, expected: int = 200) -> Any:
     return json.loads(body)
 
 
-async def test_health_says_ok_as_long_as_anything_answers() -> None:
-    async with pages(view(status("a", State.FAILED), indexed=False)) as server:
-        assert await page(server, "/healthz") == {"status": "ok"}
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/api/status"])
-async def test_pages_are_read_only(path: str) -> None:
-    async with pages(view()) as server:
-        code, headers, body = await ask(server, path, "HEAD")
-        assert (code, body, headers["content-type"]) == (200, b"", "application/json")
-        for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
-            code, headers, body = await ask(server, path, method)
-            assert code == 405
-            assert "GET" in headers["allow"]
-            assert json.loads(body)["error"]["code"] == 405
-
-
 @pytest.mark.parametrize(
     ("shown", "reason"),
     [
@@ -161,15 +144,6 @@ async def test_a_bad_server_that_is_tried_again_and_again_does_not_hold_up_readi
     async with pages(view(bad, status("good"), entries=(entry("good", "x"),))) as server:
         found = await page(server, "/readyz")
         assert found == {"ready": True, "servers": 2, "discovering": [], "failed": ["bad"]}
-
-
-@pytest.mark.parametrize("accept", ["application/json", "*/*"])
-async def test_the_first_page_says_what_this_is_and_where_things_are(accept: str) -> None:
-    answered = await first_page(accept)
-    assert answered.startswith("HTTP/1.1 200")
-    assert "content-type: application/json" in answered.lower()
-    for said in ("mcpvisor", "1.2", "/mcp", "/ui", "/api/status", "docs/"):
-        assert said in answered
 
 
 async def test_the_first_page_leads_a_browser_to_the_dashboard() -> None:

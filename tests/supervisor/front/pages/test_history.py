@@ -61,14 +61,6 @@ async def test_a_tool_that_never_changed_has_one_and_one_that_is_gone_is_still_t
     assert (gone["offered"], len(gone["revisions"])) == (False, 1)
 
 
-@pytest.mark.parametrize("path", ["files:read_fil", "files-read_file", "file:read_file", "", "x" * 2000])
-async def test_a_path_that_is_none_is_answered_with_what_may_be_meant(path: str) -> None:
-    status, body = await page([], path)
-    assert status == 404
-    if path == "files:read_fil":
-        assert "did you mean 'files:read_file'?" in body["error"]["message"]
-
-
 def test_secrets_and_what_cannot_be_seen_are_not_shown_as_they_are() -> None:
     hidden = {"name": "t", "description": "Reads\x1b[2J\u200bkey-123\u202e.", "\x07": "key-123"}
     old, new = revisions(

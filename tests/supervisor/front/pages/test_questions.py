@@ -397,18 +397,6 @@ async def test_a_program_answers_with_json() -> None:
     assert (gone, "Nobody waits" in said) == (404, True)
 
 
-@pytest.mark.parametrize("path", ["/questions/{id}", "/api/questions/{id}"])
-@pytest.mark.parametrize("origin", [b"https://evil.example", b"null", b"http://localhost.evil.example"])
-async def test_a_page_of_another_origin_cannot_answer(origin: bytes, path: str) -> None:
-    waiting = Waiting()
-    async with pages(waiting) as server:
-        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/json"):
-            there = path.format(id=waiting.id)
-            code, _ = await post(server, there, b"action=decline", kind, b"Origin: " + origin)
-            assert code == 403
-    assert waiting.answer is None
-
-
 @pytest.mark.case("I04")
 async def test_nobody_sees_what_another_principal_is_asked() -> None:
     waiting = Waiting(principal=Principal("another"))

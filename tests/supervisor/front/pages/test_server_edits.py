@@ -122,15 +122,6 @@ async def test_a_body_over_every_bound_is_refused() -> None:
     assert asked.editor.edits == []
 
 
-async def test_an_unknown_server_is_404_with_the_nearest() -> None:
-    asked = Asked()
-    async with asked.served() as server:
-        for method, body in (("PATCH", b'{"entry": {}}'), ("DELETE", b"")):
-            status, _, answer = await ask(server, method, "/api/servers/b", body)
-            assert (status, answer["error"]["data"]["nearest"]) == (404, ["a"])
-    assert asked.editor.edits == []
-
-
 async def test_what_is_wanted_arrives_as_it_was_said() -> None:
     asked = Asked()
     async with asked.served() as server:

@@ -7,12 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
-import pytest
 import trio
 from msgspec.structs import replace
 from quart_trio import QuartTrio
 
-from actors.catalogue.criteria import Criteria
 from actors.catalogue.tool_rules import ToolRules
 from actors.kit import Latest
 from supervisor.front.pages.performing import add_operations
@@ -67,32 +65,6 @@ async def test_a_renamed_tool_has_the_figures_of_its_own_name() -> None:
     assert rows["files:writeFile"]["own_name"] == "writeFile"
 
 
-async def test_without_parameters_every_available_tool_is_there() -> None:
-    _, body = await page("/api/tools")
-    assert [row["name"] for row in body["tools"]] == ["delete_file", "read_file", "search_orders", "ship", "writeFile"]
-    assert body["limit"] == Criteria().limit
-
-
-@pytest.mark.parametrize(
-    ("path", "member", "value"),
-    [
-        ("/api/tools?nmae=x", "known", sorted(Criteria.__struct_fields__)),
-        ("/api/tokens?nmae=x", "known", ["limit", "name", "offset", "servers"]),
-        ("/api/tools?limit=100000", "parameter", "limit"),
-        ("/api/tools?read_only=maybe", "parameter", "read_only"),
-        ("/api/tokens?limit=0", "parameter", "limit"),
-        ("/api/tools?servers=file", "nearest", "files"),
-        ("/api/tokens?servers=nothing-like-it", "nearest", None),
-    ],
-)
-async def test_a_wrong_parameter_is_a_typed_error(path: str, member: str, value: Any) -> None:
-    status, body = await page(path)
-    assert status == 400
-    assert body["error"]["code"] == 400
-    assert body["error"]["data"]["type"] == "invalid"
-    assert body["error"]["data"][member] == value
-
-
 async def test_tokens_are_shown_by_tool_by_server_and_in_total() -> None:
     _, body = await page("/api/tokens?limit=2")
     assert [(row["path"], row["tokens"]) for row in body["tools"]] == [
@@ -120,11 +92,6 @@ async def test_tokens_of_some_tools_leave_the_totals_alone() -> None:
     _, body = await page("/api/tokens?servers=shop&name=SHIP")
     assert [(row["name"], row["tokens"]) for row in body["tools"]] == [("ship", None)]
     assert body["savings"]["exposed_tokens"] == 60
-
-
-async def test_the_status_counts_the_warnings_of_each_server() -> None:
-    _, body = await page("/api/status")
-    assert {row["server"]: row["warnings"] for row in body["servers"]} == {"files": 0, "shop": 1, "new": 0}
 
 
 async def test_tools_are_described_again_only_when_their_server_lists_others() -> None:

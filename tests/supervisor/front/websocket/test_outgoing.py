@@ -6,7 +6,7 @@ import random
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock
 
 from supervisor.front.websocket import OutgoingQueue
 
@@ -50,19 +50,3 @@ async def test_what_is_told_comes_behind_what_was_queued_and_before_what_is_queu
         await outgoing.wait_sent()
         assert wire.sent == expected
         nursery.cancel_scope.cancel()
-
-
-async def test_what_is_told_waits_for_what_is_under_way_and_leaves_at_once_otherwise(autojump_clock: MockClock) -> None:
-    wire = SlowWire(random.Random(1))
-    outgoing = queue(wire)
-    await outgoing.tell(b"by whoever tells it")
-    assert wire.sent == [b"by whoever tells it"]
-    outgoing.put(b"queued")
-    async with trio.open_nursery() as running:
-        async with trio.open_nursery() as telling:
-            telling.start_soon(outgoing.tell, b"told")
-            await wait_all_tasks_blocked()
-            assert wire.sent == [b"by whoever tells it"]
-            running.start_soon(outgoing.run)
-        assert wire.sent == [b"by whoever tells it", b"queued", b"told"]
-        running.cancel_scope.cancel()
