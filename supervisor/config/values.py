@@ -344,7 +344,9 @@ def _hint(key: Key, expected: str, below: KeyPath) -> str:
     if below:
         return "put quotes around it" if expected == "a string" else ""
     match key.type:
-        case inspect.DictType(value_type=inspect.StructType()) | inspect.VarTupleType(item_type=inspect.StructType()):
+        case inspect.DictType(value_type=inspect.StructType() | inspect.DictType()):
+            return ""
+        case inspect.VarTupleType(item_type=inspect.StructType()):
             return ""
         case inspect.DictType(value_type=value) if not isinstance(value, inspect.StrType):
             return 'for example {"NAME": 60}'

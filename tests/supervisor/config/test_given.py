@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from actors.errors import ConfigError
 from supervisor.config import Configuration, parse
 from supervisor.config.expansion import Given
 from supervisor.config.given import in_file, place_of, shown_identity
@@ -50,56 +47,6 @@ def test_values_are_texts_lists_or_objects_with_one_of_them() -> None:
     lines = (configuration.origins["", place_of(*each[:4])].line for each in in_file(identity))
     text = [line.strip() for line in json.dumps({"mcpServers": SERVERS}, indent=1).splitlines()]
     assert min(lines) > len(text) - 2
-
-
-@pytest.mark.parametrize(
-    ("users", "key", "words"),
-    [
-        ([], "values", "must be an object"),
-        ({"s": []}, "values.s", "must be"),
-        ({"s": {"TOKEN": 1}}, "values.s.TOKEN", "is not a value"),
-        ({"s": {"TOKEN": ["a", 1]}}, "values.s.TOKEN", "is not a value"),
-        ({"s": {"TOKEN": {"locked": True}}}, "values.s.TOKEN", "is not a value"),
-        ({"s": {"TOKEN": {"value": "a", "lock": True}}}, "values.s.TOKEN.lock", "unknown key"),
-        ({"s": {"TOKEN": {"value": "a", "locked": "yes"}}}, "values.s.TOKEN.locked", "true or false"),
-        ({"s": {"TOKEN": "${NOPE}"}}, "values.s.TOKEN", "NOPE is not set"),
-        ({"s": {"TOKEN": "${user:X}"}}, "values.s.TOKEN", "cannot stand here"),
-    ],
-)
-def test_what_is_no_value_makes_the_file_none(users: Any, key: str, words: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        read(users)
-    assert raised.value.key == f"supervisor.identity.users.ana.{key}"
-    assert words in raised.value.message
-    assert "hunter22" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("users", "key", "message", "hint"),
-    [
-        ({"t": {}}, "values.t", "there is no server 't'", ""),
-        ({"off": {"X": "x"}}, "values.off.X", "", ""),
-        ({"s": {"TOKN": "x"}}, "values.s.TOKN", "the server 's' takes no such value", 'did you mean "TOKEN"?'),
-        (
-            {"s": {"zzz": "x"}},
-            "values.s.zzz",
-            "the server 's' takes no such value",
-            "it takes: MORE, ONE, TOKEN, HOST",
-        ),
-        ({"s": {"MORE": "x"}}, "values.s.MORE", "cannot be used: it is a list of arguments", ""),
-        ({"s": {"TOKEN": ""}}, "values.s.TOKEN", "cannot be used: it is not empty", ""),
-        (
-            {"s": {"ONE": "-x"}},
-            "values.s.ONE",
-            'cannot be used: args[1] begins with "-", as an option does, which users cannot give here',
-            "",
-        ),
-        ({"s": {"HOST": "x"}}, "values.s.HOST", "has no effect: teams give this value, not users", ""),
-    ],
-)
-def test_what_no_server_takes_is_noted(users: Any, key: str, message: str, hint: str) -> None:
-    notes = [(note.key, note.message, note.hint) for note in read(users).notes]
-    assert notes == ([(f"supervisor.identity.users.ana.{key}", message, hint)] if message else [])
 
 
 def test_a_team_may_give_what_a_user_may_not() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from actors.catalogue.views import ViewProfile
-from actors.errors import ConfigError
 from supervisor.config import Configuration, parse
 from supervisor.config.values import SeveralErrors
 
@@ -37,34 +36,6 @@ def test_profiles_are_read_by_name_and_one_may_be_everybodys() -> None:
     }
     assert read({}).settings.profiles == {}
     assert read({}).settings.profile == ""
-
-
-@pytest.mark.parametrize(
-    ("supervisor", "key", "line", "message", "hint"),
-    [
-        ({"profiles": []}, ".profiles", 3, "must be an object of objects", ""),
-        ({"profiles": {"a": []}}, ".profiles.a", 4, "must be an object", ""),
-        ({"profiles": {"a": {"sevrers": []}}}, ".profiles.a.sevrers", 5, "unknown key", 'did you mean "servers"?'),
-        ({"profiles": {"a": {"zzz": []}}}, ".profiles.a.zzz", 5, "unknown key", "known are servers"),
-        ({"profiles": {"a": {"servers": "github"}}}, ".profiles.a.servers", 5, "must be a list of at most 1000", ""),
-        ({"profiles": {"a": {"deny": ["x", 5]}}}, ".profiles.a.deny[1]", 7, "must be a string", "quotes"),
-        ({"profiles": {"a": {"tools": ["read"]}}}, ".profiles.a.tools[0]", 6, "not the path of a tool", "server:tool"),
-        ({"profiles": {"a": {"tools": ["x:y", ":y"]}}}, ".profiles.a.tools[1]", 7, "not the path of a tool", ""),
-        ({"profiles": {"a:b": {}}}, '.profiles["a:b"]', 4, 'the name holds ":"', "rename it"),
-        ({"profile": 5}, ".profile", 3, "must be a string", ""),
-        ({"profile": "work"}, ".profile", 3, "there is no such profile", 'must be one of "profiles"'),
-        ({"profile": "wrok", "profiles": {"work": {}}}, ".profile", 3, "no such profile", 'did you mean "work"?'),
-    ],
-)
-def test_a_wrong_profile_is_a_problem_of_the_file(
-    supervisor: Any, key: str, line: int, message: str, hint: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        read(supervisor)
-    error = caught.value
-    assert (error.key, error.line) == (f"supervisor{key}", line)
-    assert message in error.message
-    assert hint in error.hint
 
 
 def test_all_that_is_wrong_with_profiles_is_told_at_once() -> None:

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from actors.errors import ConfigError
 from supervisor.config import Configuration, Settings, parse
-from supervisor.config.expansion import Lookups, Origin, ValueLayer, overlay
+from supervisor.config.expansion import Origin
 from supervisor.config.provenance import EffectiveValue, explain_daemon, explain_server, withhold
 from supervisor.config.values import keys_of
 
@@ -192,22 +191,6 @@ def test_nothing_of_where_traces_go_is_shown_that_may_be_secret() -> None:
     assert "hunter2" not in repr(read.settings)
 
 
-@pytest.mark.parametrize(
-    ("supervisor", "where"),
-    [
-        ({"trace_endpoint": "localhost:4318"}, "supervisor.trace_endpoint"),
-        ({"trace_headers": {"a b": "x"}}, "supervisor.trace_headers.a b"),
-        ({"trace_headers": {"a": "x\r\ny: z"}}, "supervisor.trace_headers.a"),
-        ({"trace_headers": {"a": "${NOPE}"}}, "supervisor.trace_headers.a"),
-        ({"trace_ratio": 1.5}, "supervisor.trace_ratio"),
-    ],
-)
-def test_what_cannot_be_a_way_for_traces_is_refused(supervisor: dict[str, Any], where: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse(json.dumps({"supervisor": supervisor}), FILE, {})
-    assert where.split(".")[1] in str(caught.value)
-
-
 def test_an_address_of_the_command_line_follows_from_it() -> None:
     read = parse("{}", FILE, {}, listen="127.0.0.1:0")
     values = {each.key: each for each in explain_daemon(read, DATA, {})}
@@ -274,29 +257,6 @@ def test_what_is_shown_is_what_holds_and_stands_where_it_says(entry: dict[str, A
     assert {key for key in entry if key != "env"} == {
         key for key, each in values.items() if each.origin.source == "file" and "." not in key
     }
-
-
-layers = st.dictionaries(plain_words, st.integers(), max_size=4)
-
-
-@given(st.lists(layers, max_size=4))
-def test_the_last_layer_with_a_name_holds(values: list[dict[str, int]]) -> None:
-    named = [
-        ValueLayer(layer, {name: Origin(source="file", line=number) for name in layer})
-        for number, layer in enumerate(values, 1)
-    ]
-    together = overlay(*named)
-    assert together.values.keys() == together.origins.keys() == {name for layer in values for name in layer}
-    for name, origin in together.origins.items():
-        assert together.values[name] == values[origin.line - 1][name]
-        assert not [later for later in values[origin.line :] if name in later]
-
-
-def test_lookups_remember_what_was_found() -> None:
-    lookups = Lookups({"A": "1", "B": "2"})
-    assert (lookups.get("B"), lookups.get("C"), lookups.get("B")) == ("2", None, "2")
-    assert lookups.names == ("B",)
-    assert (list(lookups), len(lookups)) == (["A", "B"], 2)
 
 
 def test_what_a_server_has_not_is_that_of_the_daemon_with_its_place() -> None:

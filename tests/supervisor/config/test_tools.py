@@ -10,7 +10,7 @@ from msgspec import structs
 from actors.catalogue.tool_rules import NO_RULES, EntryRules, ToolRules
 from actors.kit.documented import descriptions
 from supervisor.config import ServerConfig
-from tests.supervisor.config.test_servers import parse_entry, server
+from tests.supervisor.config.test_servers import server
 
 C = {"command": "c"}
 
@@ -46,47 +46,6 @@ def test_what_other_programs_run_without_asking_needs_no_yes() -> None:
     entry = {**C, "confirm_except": ["a"], "alwaysAllow": ["b"], "autoApprove": ["c"]}
     assert server(entry).confirm_except == ("a", "b", "c")
     assert server(C).confirm_except == ()
-
-
-@pytest.mark.parametrize(
-    ("entry", "key", "line", "message", "hint"),
-    [
-        ({"tools": 5}, ".tools", 5, "must be an object", ""),
-        ({"tools": ["a", 5]}, ".tools[1]", 7, "must be a string", "quotes"),
-        ({"tools": ["a"] * 1001}, ".tools", 5, "must be a list of at most 1000 strings", ""),
-        ({"tools": {"deni": ["a"]}}, ".tools.deni", 6, "unknown key", 'did you mean "deny"?'),
-        ({"tools": {"zzz": ["a"]}}, ".tools.zzz", 6, "unknown key", "known are allow, deny"),
-        ({"tools": {"deny": "a"}}, ".tools.deny", 6, "must be a list of at most 1000 strings", ""),
-        ({"tools": {"allow": ["a", True]}}, ".tools.allow[1]", 8, "must be a string", "quotes"),
-        ({"tools": {"rename": ["a"]}}, ".tools.rename", 6, "must be an object of strings", ""),
-        ({"tools": {"rename": {"a": 5}}}, ".tools.rename.a", 7, "must be a string", "quotes"),
-        ({"tools": {"describe": {"a": 5}}}, ".tools.describe.a", 7, "must be a string", "quotes"),
-        ({"tools": {"describe": "a"}}, ".tools.describe", 6, "must be an object of strings", ""),
-        ({"tools": {"describe": {"a": "x" * 16385}}}, ".tools.describe.a", 7, "is longer than 16384", "shorten"),
-        ({"disabledTools": "a"}, ".disabledTools", 5, "must be a list of at most 1000 strings", ""),
-        ({"includeTools": [1]}, ".includeTools[0]", 6, "must be a string", "quotes"),
-        ({"autoApprove": {"a": True}}, ".autoApprove", 5, "must be a list of at most 1000 strings", ""),
-    ],
-)
-def test_what_is_wrong_with_it_has_its_line(entry: Any, key: str, line: int, message: str, hint: str) -> None:
-    configuration = parse_entry({**C, **entry})
-    assert configuration.servers == ()
-    (problem,) = configuration.problems
-    assert (problem.key, problem.line, problem.server) == (f"mcpServers.s{key}", line, "s")
-    assert message in problem.message
-    assert hint in problem.hint
-
-
-def test_a_name_that_cannot_be_given_is_noted_with_its_line_and_the_server_stays() -> None:
-    configuration = parse_entry({**C, "tools": {"rename": {"a": "b c", "d": "x", "e": "x", "f": "g"}}})
-    assert [server.name for server in configuration.servers] == ["s"]
-    assert [(note.key, note.line) for note in configuration.notes] == [
-        ("mcpServers.s.tools.rename.a", 7),
-        ("mcpServers.s.tools.rename.d", 8),
-        ("mcpServers.s.tools.rename.e", 9),
-    ]
-    assert "1 to 128 ASCII letters" in configuration.notes[0].message
-    assert "another tool" in configuration.notes[1].message
 
 
 def test_all_keys_that_name_tools_are_looked_at() -> None:

@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from actors.errors import ConfigError
 from supervisor.config import ServerConfig, launch_digest, parse
 
 FILE = Path("/etc/mcp/mcp.json")
@@ -62,26 +59,6 @@ def test_what_is_known_of_a_server_outlives_a_passed_variable_that_changes_but_n
     assert digest(passing, {"DISPLAY": ":0"}) == digest(passing, {"DISPLAY": ":1"})
     setting = {"env": {"DISPLAY": "${DISPLAY}"}}
     assert digest(setting, {"DISPLAY": ":0"}) != digest(setting, {"DISPLAY": ":1"})
-
-
-@pytest.mark.parametrize(
-    ("supervisor", "key", "words"),
-    [
-        ({"pass_env": ["A=B"]}, "supervisor.pass_env[0]", "KUBECONFIG"),
-        ({"pass_env": ["*"]}, "supervisor.pass_env[0]", "AWS_*"),
-        ({"pass_env": ["OK", "A*B"]}, "supervisor.pass_env[1]", "AWS_*"),
-        ({"pass_env": "A"}, "supervisor.pass_env", "some-package"),
-        ({"env": {"A B": "x"}}, 'supervisor.env["A B"]', "no blanks"),
-        ({"env": {"A": "${NOPE}"}}, "supervisor.env.A", "set NOPE"),
-        ({"env": {"A": "x\0"}}, "supervisor.env.A", "remove it"),
-        ({"env": ["A"]}, "supervisor.env", '{"NAME": "value"}'),
-    ],
-)
-def test_what_cannot_be_used_is_refused_with_its_key(supervisor: dict[str, Any], key: str, words: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        server(supervisor)
-    assert caught.value.key == key
-    assert words in caught.value.hint
 
 
 def test_values_are_not_shown() -> None:
