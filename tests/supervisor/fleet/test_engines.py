@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -96,19 +96,32 @@ class ValkeyRig:
             await self._client.zincrby(key, launch, -1000 * int(KEPT_S))
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    """One for all tests of this file: each begins with an empty one."""
+    with valkey(tmp_path_factory.mktemp("engine")) as server:
+        yield server
+
+
 @asynccontextmanager
-async def rigged(kind: str, directory: Path) -> AsyncIterator[Rig]:
-    if kind == "memory":
+async def rigged(server: ValkeyServer | None) -> AsyncIterator[Rig]:
+    if server is None:
         yield MemoryRig()
         return
-    with valkey(directory) as server:
-        async with open_valkey(server.url, "test:", LEASE_S) as engine, coredis.Redis.from_url(server.url) as client:
+    async with coredis.Redis.from_url(server.url) as client:
+        await client.flushall()
+        async with open_valkey(server.url, "test:", LEASE_S) as engine:
             yield ValkeyRig(server, engine, client)
 
 
 @pytest.fixture(params=["memory", pytest.param("valkey", marks=pytest.mark.process)])
-async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
-    async with rigged(request.param, tmp_path) as rig:
+def its_server(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue("server") if request.param == "valkey" else None
+
+
+@pytest.fixture
+async def rig(its_server: ValkeyServer | None) -> AsyncIterator[Rig]:
+    async with rigged(its_server) as rig:
         yield rig
 
 

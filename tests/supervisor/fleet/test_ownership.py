@@ -15,7 +15,7 @@ from supervisor.fleet.errors import Elsewhere, EngineAway, LeaseEnded, NodeAway
 from supervisor.fleet.lease import Lease, LeaseTimes
 from supervisor.fleet.membership import Membership, NodeClock
 from supervisor.fleet.ownership import Ownership, reach
-from supervisor.fleet.records import Joined, LaunchGrant, Node, NodeSeen, Place
+from supervisor.fleet.records import Joined, LaunchGrant, Node, Place
 from tests.fleet.memory_engine import MemoryEngine
 
 TIMES = LeaseTimes(lease_s=15.0, stop_s=3.0)
@@ -419,10 +419,3 @@ def test_a_lease_ends_for_the_node_before_it_ends_for_the_engine() -> None:
     assert lease.serves_until < lease.ends < 100.0 + TIMES.lease_s
     assert TIMES.renew_s == 5.0
     assert LeaseTimes(lease_s=3.0).renew_s == 1.0
-
-
-async def test_members_are_told_of_by_the_feed(autojump_clock: MockClock) -> None:
-    async with fleet_of("a") as (engine, rigs):
-        engine._put(NodeSeen(Node(name="z", incarnation="z/1")))
-        await wait_all_tasks_blocked()
-        assert {node.name for node in rigs["a"].membership.members.all()} == {"a", "z"}

@@ -56,7 +56,7 @@ STOPPED = """
 import sys, threading
 from supervisor.host.program import HardEnd
 
-end = HardEnd(3.0, 75)
+end = HardEnd(1.5, 75)
 end.begin()
 print("begun", flush=True)
 sys.stdin.readline()  # the end goes on only when the test has seen that it was not cut short
@@ -72,7 +72,7 @@ def test_a_standstill_does_not_cut_the_end_short() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
         process.send_signal(signal.SIGSTOP)
-        threading.Event().wait(3.3)  # longer than the end may take, and nothing tells of a process that is stopped
+        threading.Event().wait(1.8)  # longer than the end may take, and nothing tells of a process that is stopped
         process.send_signal(signal.SIGCONT)
         process.stdin.write(b"\n")
         process.stdin.close()

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-import msgspec
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.offer import Offer, Prompt, Resource, Tool, decode_offer, encode_offer
+from actors.catalogue.offer import Offer, Tool, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.protocol.wire import json
@@ -127,23 +126,6 @@ async def test_a_catalogue_is_left_out_when_it_is_indexed_and_whenever_it_has_do
 def test_tools_and_documents_are_not_walked_in_the_search_for_garbage() -> None:
     assert not gc.is_tracked(Tool(name="a"))
     assert not gc.is_tracked(Document(key="s:a", kind="tool", server="s", name="a"))
-
-
-@pytest.mark.parametrize(
-    "offer",
-    [
-        Offer(),
-        Offer(tools=(Tool(name="a"),)),
-        Offer(tools=(Tool(name="a", meta=msgspec.Raw(b"{}")), Tool(name='"b'))),
-        Offer(tools=(Tool(name="a"),), prompts=(Prompt(name="p"),), token_counts={"a": 3}),
-        Offer(prompts=(Prompt(name="p"),)),
-        Offer(resources=(Resource(uri="r"),), prompts=(Prompt(name="p"), Prompt(name="q")), instructions="x"),
-        Offer(tools=(Tool(name="a"),), templates=(Resource(uri="t"), Resource(uri="u"))),
-    ],
-)
-def test_an_offer_encoded_one_by_one_is_the_offer_encoded_at_once(offer: Offer) -> None:
-    assert encode_offer(offer) == msgspec.json.encode(offer)
-    assert decode_offer(encode_offer(offer)) == offer
 
 
 def test_a_large_offer_is_kept_compressed_and_comes_back() -> None:

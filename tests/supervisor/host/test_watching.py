@@ -174,17 +174,6 @@ async def test_a_directory_of_a_mounted_volume_that_is_swapped_by_a_link_is_told
 
 
 @pytest.mark.usefixtures("clean")
-async def test_a_file_in_a_directory_that_is_a_link_is_told_of(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "home").symlink_to("real")
-    file = tmp_path / "home" / "mcp.json"
-    file.write_text("1")
-    async with watched(file) as told:
-        replaced(file, "22")
-        await told.more()
-
-
-@pytest.mark.usefixtures("clean")
 async def test_a_directory_that_is_not_there_costs_other_files_nothing_and_is_looked_for(tmp_path: Path) -> None:
     here, nowhere = tmp_path / "mcp.json", tmp_path / "later" / "of.env"
     here.write_text("1")

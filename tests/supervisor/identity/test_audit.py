@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -188,10 +188,7 @@ def test_a_query_takes_what_is_wanted(query: AuditQuery, taken: bool) -> None:
 
 
 def test_what_is_recorded_are_the_actions_that_there_are() -> None:
-    recorded = set()
-    for file in (ROOT / "supervisor").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            match node:
-                case ast.Call(func=ast.Attribute(attr="note" | "tally"), args=[ast.Constant(value=str(action)), *_]):
-                    recorded.add(action)
+    call = re.compile(r'\.(?:note|tally)\(\s*"([^"]+)"[,)]')
+    files = (file.read_text(encoding="utf-8") for file in (ROOT / "supervisor").rglob("*.py"))
+    recorded = {action for text in files for action in call.findall(text)}
     assert recorded == {action for action in ACTIONS if not action.startswith(IN_PARTS)}

@@ -158,16 +158,6 @@ async def test_fifty_refusals_are_one_renewal(autojump_clock: object) -> None:
         assert far.issuer.asked == 1
 
 
-async def test_what_a_renewal_brings_is_kept_before_it_is_used(autojump_clock: object) -> None:
-    async with kept() as far:
-        await far.logged_in()
-        await trio.sleep(LIFE_S + 1)
-        assert await far.keeper.token() == "a2"
-        assert far.saved[-1] is not None
-        assert far.saved[-1].tokens is not None
-        assert far.saved[-1].tokens.refresh == "r2"
-
-
 async def test_a_renewal_goes_on_when_who_waits_for_it_goes_away(autojump_clock: object) -> None:
     async with kept() as far:
         await far.logged_in()

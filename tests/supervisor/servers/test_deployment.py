@@ -6,18 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import pytest
 from msgspec.structs import replace
 
 from actors.protocol.agreement.capabilities import NOBODY, OF_CLIENTS
 from actors.transport.http.remote import HttpLimits
-from actors.transport.redaction import Mask
-from supervisor.config import ServerConfig, load, parse
+from supervisor.config import load, parse
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.servers.reloading.difference import Difference, diff, in_force
 from supervisor.servers.safety import UNKNOWN
-from tests.fakes.deployments import KEY, deployment, server
+from tests.fakes.deployments import KEY
 
 
 def read(servers: dict[str, Any], **settings: Any) -> Deployment:
@@ -87,56 +83,6 @@ def test_the_bounds_of_a_remote_server_arrive_where_they_have_the_same_name() ->
     limits = read({"a": {"url": "http://localhost/mcp", **own}}).servers["a"].remote_limits
     assert limits == replace(HttpLimits(), **own)
     assert read({"a": {"url": "http://localhost/mcp"}}).servers["a"].remote_limits == HttpLimits()
-
-
-def test_a_deployment_differs_from_itself_in_nothing() -> None:
-    found = read({"a": {"command": "x"}, "off": {"command": "x", "disabled": True}, "bad": {"comand": "x"}})
-    again = read({"a": {"command": "x"}, "off": {"command": "x", "disabled": True}, "bad": {"comand": "x"}})
-    assert diff(found, again) == Difference(unchanged=("a", "bad", "off"))
-
-
-def test_servers_that_came_went_and_changed_are_named() -> None:
-    old = read({"a": {"command": "x"}, "b": {"command": "x"}, "c": {"command": "x"}, "d": {"command": "x"}})
-    slow = {"command": "x", "idle_timeout_s": 3}
-    new = read({"b": {"command": "y"}, "c": slow, "d": {"command": "x"}, "e": {"command": "x"}})
-    assert diff(old, new) == Difference(
-        added=("e",),
-        removed=("a",),
-        changed=("b", "c"),
-        replaced=("b", "c"),
-        unchanged=("d",),
-        relaunched=("b",),
-    )
-
-
-@pytest.mark.parametrize(
-    "entry", [{"command": "x", "disabled": True}, {"comand": "x"}, {"command": "x", "description": "New."}]
-)
-def test_a_server_that_was_switched_off_broken_or_described_anew_is_changed_and_not_relaunched(entry: Any) -> None:
-    difference = diff(read({"a": {"command": "x"}}), read({"a": entry}))
-    assert (difference.changed, difference.relaunched) == (("a",), ())
-    back = diff(read({"a": entry}), read({"a": {"command": "x"}}))
-    assert (back.changed, back.relaunched) == (("a",), ())
-
-
-def test_changed_settings_are_named() -> None:
-    old, new = read({}, call_timeout_s=1, cold_starts=2), read({}, call_timeout_s=2, cold_starts=2, drain_s=1)
-    assert diff(old, new) == Difference(settings=("call_timeout_s",), restart=("drain_s",))
-    assert in_force(old, new).settings == replace(old.settings, call_timeout_s=2)
-
-
-def test_the_order_of_the_file_is_no_difference() -> None:
-    old, new = (read({name: {"command": "x"} for name in names}) for names in ("ab", "ba"))
-    assert diff(old, new) == Difference(unchanged=("a", "b"))
-
-
-def test_a_cell_of_deployments_is_what_everybody_reads() -> None:
-    cell = deployment(ServerConfig(name="a", command="x"), call_timeout_s=1.0)
-    assert cell.value.servers == {"a": replace(server("a", command="x"), mask=cell.value.servers["a"].mask)}
-    assert isinstance(cell.value.servers["a"].mask, Mask)
-    with pytest.raises(AttributeError):
-        cell.value.path = Path("other")  # type: ignore[misc]  # that it is frozen is what is tested
-    assert msgspec.structs.asdict(cell.value)["settings"].call_timeout_s == 1.0
 
 
 def test_what_a_server_may_ask_is_what_its_entry_says() -> None:

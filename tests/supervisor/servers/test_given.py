@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from actors.errors import ConfigError
 from supervisor.config import parse
 from supervisor.identity.people import NO_VALUES, Given, GivenValues, Owner, People, Person, Team, User
 from supervisor.servers.deployment import Deployment, deploy
@@ -50,17 +47,6 @@ def person(deployment: Deployment, user: str, team: str = "") -> Person:
 
 def launch(deployment: Deployment, server: str, user: str, team: str = "") -> str:
     return deployment.launch_of(server, person(deployment, user, team)).name
-
-
-def test_values_are_added_and_taken_away_without_changing_what_was() -> None:
-    one, two = Given(value="1"), Given(value="2")
-    values = NO_VALUES.with_value(ANA, "s", "A", one).with_value(ANA, "s", "B", two).with_value(CORE, "s", "A", two)
-    assert values.stored == {ANA: {"s": {"A": one, "B": two}}, CORE: {"s": {"A": two}}}
-    assert values.with_value(ANA, "s", "A", two).of(People(), ANA, "s") == {"A": two, "B": two}
-    fewer = values.with_value(ANA, "s", "A", None).with_value(ANA, "s", "B", None).with_value(ANA, "t", "A", None)
-    assert fewer.stored == {CORE: {"s": {"A": two}}}
-    assert NO_VALUES.stored == {}
-    assert "1" not in repr(values)
 
 
 def test_the_file_goes_over_what_is_stored() -> None:
@@ -179,24 +165,9 @@ def test_a_login_is_of_the_address_where_that_is_not_the_same_for_all() -> None:
     assert account(deployment, "desk", "ana") != account(deployment, "desk", "cem")
 
 
-def test_where_the_values_of_a_file_stand_is_known() -> None:
-    written = {"users": {"ana": {"values": {"github": {"TOKEN": "x"}}}}}
-    text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": written}}, indent=1)
-    deployment = deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY)
-    line = deployment.line_of(("identity", "users", "ana", "values", "github", "TOKEN"))
-    assert line is not None
-    assert text.splitlines()[line - 1].strip() == '"TOKEN": "x"'
-    assert deployment.line_of(("identity", "users", "ana", "values", "github", "OTHER")) is None
-
-
 def test_a_value_is_in_nothing_that_is_shown_of_a_deployment() -> None:
     deployment = read((ANA, "github", "TOKEN", "hunter22"))
     holds = deployment.launch_of("github", person(deployment, "ana"))
     assert "hunter22" not in repr(deployment)
     assert "hunter22" not in repr(holds.deployed)
     assert "hunter22" not in repr(holds)
-
-
-def test_a_place_in_what_is_no_server_is_refused() -> None:
-    with pytest.raises(ConfigError, match="cannot stand here"):
-        parse('{"mcpServers": {}, "supervisor": {"data_dir": "${user:X}"}}', Path("/x"), {})

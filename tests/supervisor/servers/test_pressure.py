@@ -20,24 +20,11 @@ def idle(launch: str, used_at: float, memory: int = 10) -> IdleServer:
     return IdleServer(launch=launch, used_at=used_at, gives=Amounts(descriptors=5, memory=memory))
 
 
-def test_who_was_used_longest_ago_sleeps_first_and_one_at_a_time() -> None:
-    three = [idle("c", 3), idle("a", 1), idle("b", 2)]
-    assert choose(three, Amounts(memory=99)) == "a"
-    assert choose(three, Amounts(memory=1)) == "a"
-    assert choose(three, Amounts()) is None
-    assert choose([], Amounts(memory=1)) is None
-
-
 def test_nobody_sleeps_for_what_those_give_back_that_end_already() -> None:
     ending = [Amounts(descriptors=5, memory=10)]
     assert choose([idle("a", 1)], Amounts(memory=10), ending) is None
     assert choose([idle("a", 1)], Amounts(memory=11), ending) == "a"
     assert choose([idle("a", 1)], Amounts(descriptors=6, memory=10), ending) == "a"
-
-
-def test_who_has_nothing_of_what_is_missing_stays_awake() -> None:
-    assert choose([idle("remote", 1, memory=0), idle("local", 2)], Amounts(memory=1)) == "local"
-    assert choose([idle("remote", 1, memory=0), idle("local", 2)], Amounts(descriptors=1)) == "remote"
 
 
 @given(servers, amounts)

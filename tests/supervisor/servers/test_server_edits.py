@@ -172,27 +172,25 @@ async def test_what_a_change_did_is_said_also_where_the_file_was_read_before_it_
         assert await api.remove("new") == "1 server removed (new)"
 
 
-@pytest.mark.parametrize(
-    ("name", "entry", "words"),
-    [
-        ("bad", {"comand": "y"}, 'did you mean "command"?'),
-        ("bad", {"command": "${NO_SUCH}"}, "NO_SUCH is not set"),
-        ("bad", {}, "bad"),
-        ("good", ENTRY, "there is such a server already"),
-        ("GOOD", ENTRY, "capitals make no difference"),
-        ("github", ENTRY, "its tools are called by the name 'github' already"),
-        ("github-john-abc123", ENTRY, "there is such a server already"),
-        ("other", {"command": "y", "slug": "good"}, "the slug is used by another entry"),
-        ("a:b", ENTRY, 'for example to "a-b"'),
-        ("", ENTRY, "the name is empty"),
-    ],
-)
-@pytest.mark.parametrize("ephemeral", [False, True])
-async def test_what_is_refused_leaves_file_and_daemon_as_they_were(
-    file: Path, data: DataDir, name: str, entry: dict[str, Any], words: str, *, ephemeral: bool
-) -> None:
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("bad", {"comand": "y"}, 'did you mean "command"?'),
+    ("bad", {"command": "${NO_SUCH}"}, "NO_SUCH is not set"),
+    ("bad", {}, "bad"),
+    ("good", ENTRY, "there is such a server already"),
+    ("GOOD", ENTRY, "capitals make no difference"),
+    ("github", ENTRY, "its tools are called by the name 'github' already"),
+    ("github-john-abc123", ENTRY, "there is such a server already"),
+    ("other", {"command": "y", "slug": "good"}, "the slug is used by another entry"),
+    ("a:b", ENTRY, 'for example to "a-b"'),
+    ("", ENTRY, "the name is empty"),
+]
+
+
+async def test_what_is_refused_leaves_file_and_daemon_as_they_were(file: Path, data: DataDir) -> None:
     async with daemon(file, data) as api:
-        assert words in await api.add(name, entry, 422, ephemeral=ephemeral)
+        for name, entry, words in REFUSED:
+            for ephemeral in (False, True):
+                assert words in await api.add(name, entry, 422, ephemeral=ephemeral)
         assert await api.servers() == STARTED
         assert (await api.reload())["outcome"] == "unchanged"
         assert (await api.http.get("/api/configuration")).json()["refused"] == []

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.lists import tool
 from actors.catalogue.offer import Offer
-from supervisor.store import Store, open_store
+from supervisor.store import Store, open_store, records
 from supervisor.store.memory import StoreMemory
 from supervisor.store.records import MAX_DEFINITION_BYTES, MAX_REPLACED, MAX_REPLACED_BYTES
 
@@ -85,17 +85,20 @@ async def test_the_oldest_go_where_there_are_too_many_and_what_is_too_long_is_on
         assert (await kept(store))[-1] == (MAX_REPLACED + 5, "too long")
 
 
-async def test_one_server_has_so_many_bytes_at_the_most(path: Path) -> None:
+async def test_one_server_has_so_many_bytes_at_the_most(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MAX_REPLACED_BYTES == 4 * 1024 * 1024
+    most = 8 * MAX_DEFINITION_BYTES
+    monkeypatch.setattr(records, "MAX_REPLACED_BYTES", most)
     now = 0.0
     size = MAX_DEFINITION_BYTES - 200
-    names = [f"tool{number}" for number in range(MAX_REPLACED_BYTES // size + 5)]
+    names = [f"tool{number}" for number in range(most // size + 5)]
     async with memory(path, clock=lambda: now) as (store, remembered):
         for now in (1.0, 2.0, 3.0):
             remembered.save_offer("files", offer(**dict.fromkeys(names, f"{now}" + "x" * size)))
             await store.flush()
         rows = [row for name in names for row in await store.definitions.load_of("files", name)]
-    assert sum(len(row.definition) for row in rows) <= MAX_REPLACED_BYTES
-    assert len(rows) > len(names) - 10
+    assert sum(len(row.definition) for row in rows) <= most
+    assert len(rows) >= most // MAX_DEFINITION_BYTES - 1
     assert {row.replaced_at for row in rows} == {3.0}
 
 

@@ -137,28 +137,6 @@ async def test_it_is_told_which_servers_are_read_again_as_they_start_another_way
     ]
 
 
-async def test_what_is_switched_off_stays_so_over_a_restart_and_the_last_word_counts(path: Path) -> None:
-    async with open_store(path) as store:
-        for name, disabled in (("a", True), ("b", True), ("b", False), ("c", False), ("c", True)):
-            if disabled:
-                store.switched_off.put(SwitchedOff(name))
-            else:
-                store.switched_off.forget(name)
-    async with open_store(path) as store:
-        assert await store.switched_off.load() == [SwitchedOff("a"), SwitchedOff("c")]
-        store.switched_off.forget("a")
-        assert await store.switched_off.load() == [SwitchedOff("c")]
-
-
-async def test_a_reader_finds_what_was_queued_before_it(path: Path) -> None:
-    async with open_store(path, linger_s=3600) as store:
-        store.servers.put(SavedServer("files", "d1", b"old"))
-        store.servers.put(SavedServer("files", "d2", b"new"))
-        assert (await store.servers.load_shared())["files"] == SavedServer("files", "d2", b"new")
-        store.servers.forget("files")
-        assert await store.servers.load_shared() == {}
-
-
 async def test_usage_is_added_up_in_the_queue_and_on_disk(path: Path) -> None:
     async with open_store(path, linger_s=3600) as store:
         store.usage.add([used("read"), used("read", calls=2, failures=1), used("write")])
@@ -228,20 +206,6 @@ async def test_usage_that_failed_is_added_to_later_usage_exactly_once(path: Path
             assert not await store.flush()
             other.execute("ROLLBACK")
         assert await store.usage.load() == [used("read", calls=2, total_ms=20)]
-
-
-async def test_a_full_disk_degrades_the_store_until_there_is_room(path: Path) -> None:
-    async with open_store(path) as store:
-        connection = store._database.open()
-        connection.execute("PRAGMA max_page_count = 1")  # SQLite refuses growth as a full disk does
-        store.servers.put(SavedServer("files", "d1", b"x" * 100_000))
-        assert not await store.flush()
-        assert store.state == "degraded"
-        assert "full" in store.status().last_error
-        connection.execute("PRAGMA max_page_count = 100000")
-        store.servers.put(SavedServer("mail", "d2", b"y"))
-        assert await store.flush()
-        assert set(await store.servers.load_shared()) == {"files", "mail"}
 
 
 async def test_a_store_whose_disk_is_missing_at_start_works_once_it_is_there(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ import trio
 
 from actors.errors import ProviderUnavailable
 from supervisor.identity.people import Introspection, Issuer
-from supervisor.identity.requester import TokenRefused, UnknownKey
+from supervisor.identity.requester import TokenRefused
 from supervisor.oauth.bearer import verifier
 from supervisor.oauth.bearer.verifier import IdentityProvider
-from tests.fakes.identity_provider import NOW, RSA, key_set, signed
+from tests.fakes.identity_provider import NOW, signed
 
 Answer = Callable[[trio.SocketStream, str], Awaitable[None]]
 
@@ -80,27 +80,3 @@ async def test_whatever_it_answers_says_nothing_about_a_token(answer: Answer, mo
                     await ask(signed(iss=provider.issuer.issuer), NOW)
                 if answer is not huge or ask == provider.check_with_new_keys:
                     assert isinstance(caught.value, ProviderUnavailable)
-
-
-async def test_keys_that_are_others_with_each_answer_are_read_no_more_often() -> None:
-    answered = 0
-
-    async def rotate(stream: trio.SocketStream, asked: str) -> None:
-        nonlocal answered
-        answered += 1
-        await send(stream, key_set(RSA, kid=f"key {answered}"))
-
-    async with hostile(rotate) as provider:
-        for number in range(20):
-            with pytest.raises(UnknownKey):
-                await provider.check_with_new_keys(signed(iss=provider.issuer.issuer, header={"kid": str(number)}), NOW)
-    assert answered == 1
-
-
-async def test_a_yes_without_an_audience_is_no_yes() -> None:
-    async def agree(stream: trio.SocketStream, asked: str) -> None:
-        await send(stream, b'{"active":true,"sub":"a","scope":"mcp:tools:execute"}')
-
-    async with hostile(agree) as provider:
-        with pytest.raises(TokenRefused):
-            await provider.introspect("opaque", NOW)

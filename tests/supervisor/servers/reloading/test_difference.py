@@ -21,6 +21,7 @@ from tests.sources import nodes
 
 ROOT = Path(__file__).parents[4]
 
+URL = "https://example.com/mcp"
 ENTRIES: tuple[dict[str, Any] | None, ...] = (
     None,
     {"command": "x"},
@@ -49,30 +50,47 @@ def of(entry: dict[str, Any] | None) -> Deployment:
 
 
 @pytest.mark.parametrize(
-    ("entry", "relaunched"),
+    ("entry", "replaced", "relaunched"),
     [
-        ({"command": "y"}, True),
-        ({"command": "x", "args": ["-v"]}, True),
-        ({"command": "x", "env": {"KEY": "1"}}, True),
-        ({"command": "x", "idle_timeout_s": 3}, False),
-        ({"command": "x", "max_line_bytes": 4096}, False),
-        ({"command": "x", "max_restarts": 1}, False),
-        ({"command": "x", "ask": "none"}, True),
-        ({"url": "https://example.com/mcp"}, True),
+        ({"command": "y"}, True, True),
+        ({"command": "x", "args": ["-v"]}, True, True),
+        ({"command": "x", "env": {"KEY": "1"}}, True, True),
+        ({"command": "x", "ask": "none"}, True, True),
+        ({"url": "https://example.com/mcp"}, True, True),
+        ({"command": "x", "idle_timeout_s": 3}, True, False),
+        ({"command": "x", "max_line_bytes": 4096}, True, False),
+        ({"command": "x", "max_restarts": 1}, True, False),
+        ({"command": "x", "description": "It does."}, False, False),
+        ({"command": "x", "call_timeout_s": 3}, False, False),
+        ({"command": "x", "confirm": ["drop_*"]}, False, False),
+        ({"command": "x", "max_questions_per_min": 1}, False, False),
+        ({"command": "x", "disabled": True}, False, False),
+        ({"comand": "x"}, False, False),
     ],
 )
-def test_what_an_actor_is_made_of_replaces_it(entry: dict[str, Any], relaunched: bool) -> None:
-    found = diff(of({"command": "x"}), of(entry))
-    assert (found.replaced, found.changed, found.applicable) == (("a",), ("a",), True)
-    assert bool(found.relaunched) == relaunched
+def test_what_an_actor_is_made_of_replaces_it_and_what_is_read_with_each_call_does_not(
+    entry: dict[str, Any], replaced: bool, relaunched: bool
+) -> None:
+    for found in (diff(of({"command": "x"}), of(entry)), diff(of(entry), of({"command": "x"}))):
+        assert (found.changed, found.applicable) == (("a",), True)
+        assert (bool(found.replaced), bool(found.relaunched)) == (replaced, relaunched)
 
 
 @pytest.mark.parametrize(
-    "more", [{"description": "It does."}, {"call_timeout_s": 3}, {"confirm": ["drop_*"]}, {"max_questions_per_min": 1}]
+    ("before", "after"),
+    [
+        ({"command": "x"}, {"command": "x", "instances": 3}),
+        ({"command": "x", "instances": 3}, {"command": "x", "instances": "per_client"}),
+        ({"url": URL}, {"url": URL, "replicas": ["https://two.example/mcp"]}),
+    ],
 )
-def test_what_is_read_with_each_call_replaces_nothing(more: dict[str, Any]) -> None:
-    found = diff(of({"command": "x"}), of({"command": "x", **more}))
-    assert (found.replaced, found.changed, found.applicable) == ((), ("a",), True)
+def test_other_instances_replace_nothing(before: dict[str, Any], after: dict[str, Any]) -> None:
+    old, new = of(before), of(after)
+    found = diff(old, new)
+    assert (found.resized, found.replaced, found.changed) == (("a",), (), ("a",))
+    assert old.digests == new.digests
+    changed = diff(old, of({**after, "env": {"KEY": "1"}} if "command" in after else {"url": f"{URL}/2"}))
+    assert (changed.resized, changed.replaced) == ((), ("a",))
 
 
 def test_environment_of_all_local_servers_is_a_part_of_each_of_them() -> None:
@@ -95,7 +113,8 @@ def test_every_name_is_in_one_place_and_there_and_back_are_opposites(
     assert (there.added, there.changed, there.replaced) == (back.removed, back.changed, back.replaced)
     assert set(there.relaunched) <= set(there.replaced) <= set(there.changed)
     assert there.applicable == (old.server_names != new.server_names or bool(there.changed))
-    assert diff(new, new) == Difference(unchanged=tuple(sorted(new.server_names)))
+    again = read({name: entry for name, entry in zip("dcba", after[::-1], strict=True) if entry is not None})
+    assert diff(new, again) == Difference(unchanged=tuple(sorted(new.server_names))), "whatever their order"
 
 
 # Settings -------------------------------------------------------------------------------------------------------------
@@ -117,67 +136,6 @@ def test_another_number_of_nodes_waits_for_a_restart() -> None:
     assert (found.restart, found.applicable) == (("fleet",), False)
 
 
-READ_IN: dict[str, set[str]] = {
-    "trust": {"servers/deployment"},
-    "env": {"config/load", "config/provenance"},
-    "pass_env": {"config/load"},
-    "call_timeout_s": {"config/entry", "servers/deployment"},
-    "log_level": {"servers/reloading/reload", "commands/run"},
-    "max_question_bytes": {"service/asking/exchange"},
-    "discover_limit_max": {"service/calls/meta_calls"},
-    "discover_structured": {"service/calls/meta_calls"},
-    "discover_token_budget": {"service/calls/meta_calls", "metatools/discovery"},
-    "instructions_token_budget": {"service/introduction"},
-    "first_discovery_wait_s": {"service/calls/meta_calls", "service/doors/everything", "service/gateway"},
-    "max_query_chars": {"metatools/discovery"},
-    "rank_by_use": {"service/calls/meta_calls"},
-    "warm_up": {"servers/warm_up"},
-    "warm_up_unused_s": {"servers/warm_up"},
-    "client_hints": {"service/gateway"},
-    "notify_catalogue_changes": {"service/gateway"},
-    "list_changed_debounce_s": {"service/gateway"},
-    "show_debug": {"front/pages/status"},
-    "profile": {"service/doors/addresses"},
-    "audit_days": {"store/audit_trail"},
-    "audit_calls": {"store/audit_trail"},
-    "calls_keep_arguments": {"front/wiring", "front/ui/pages"},
-    "server_log_bytes": {"servers/journals/keeper"},
-    "server_log_files": {"servers/journals/keeper"},
-    "metrics_tools": {"house", "front/pages/metrics"},
-    "profiles": {"config/load", "config/identity", "service/doors/addresses", "service/gateway"},
-    "reload_on_change": {"servers/reloading/reload"},
-    "reload_drain_s": {"servers/fleet/launch_messages", "servers/launches/running", "servers/reloading/reload"},
-    "catalogue_max_age_s": {"config/load"},
-    "expose": {"config/call_rules"},
-    "confirm": {"config/call_rules"},
-    "result_token_budget": {"config/call_rules", "service/gateway"},
-    "memory": {"config/provenance", "servers/capacity", "commands/diagnosis/gathering"},
-    "plugins": {"servers/reloading/reload", "config/provenance", "commands/diagnosis/gathering"},
-    "plugin_call_timeout_s": {"plugins/hooks"},
-    "plugin_discovery_timeout_s": {"plugins/hooks", "servers/reloading/reload"},
-    "plugin_threads": {"servers/reloading/reload"},
-    "max_kept_result_bytes": {"service/results/keeper"},
-    "result_kept_s": {"service/results/keeper"},
-    "identity": {
-        *("config/load", "config/provenance", "config/identity", "servers/deployment", "service/realms"),
-        "commands/explain",
-        *("values/rows", "values/table", "servers/safety"),
-        *(
-            "front/admission",
-            "front/pages/view",
-            "front/ui/people",
-            "oauth/accounts",
-            "oauth/bearer/verifier",
-            "service/doors/addresses",
-            "service/plugins",
-        ),
-        "delivery/events",
-    },
-    "event_sinks": {"config/provenance", "delivery/delivery"},
-    "webhook_origins": {"front/wiring"},
-}
-"""Where each live setting is read, from the newest deployment each time, or when a deployment is made. `run` sets the
-level of the log at the start, `reload` afterwards; a search gets the settings of its moment as an argument."""
 ONCE = {
     ("house", "max_in_flight"),
     ("house", "rerank"),
@@ -199,6 +157,9 @@ ONCE = {
 """Read from a deployment, which has what they were at the start: see `in_force`."""
 
 
+AS_VALUES = {("house", "metrics_tools"), ("front/wiring", "calls_keep_arguments"), ("front/wiring", "webhook_origins")}
+"""Live settings that are read where the parts are made, and asked for anew each time, by a function."""
+MADE_IN = {module for module, _ in ONCE if "/" not in module} | {"front/wiring"}
 NAMESAKES = {("service/plugins", "self.memory"), ("service/plugins", "exchange.identity")}
 """Attributes that are called as a setting is."""
 
@@ -206,29 +167,29 @@ NAMESAKES = {("service/plugins", "self.memory"), ("service/plugins", "exchange.i
 @cache
 def reads() -> set[tuple[str, str, str]]:
     """Where settings are read: the module, the setting, and what it is read from."""
-    names = {name for name in dir(Settings) if not name.startswith("_")}
-    any_of_them = re.compile(rf"\.\s*(?:{'|'.join(names)})\b")
+    names = "|".join(name for name in dir(Settings) if not name.startswith("_"))
+    read = re.compile(rf"([\w.]*(?:settings|configured))\.({names})\b")
     found = set()
-    for file in sorted((ROOT / "supervisor").rglob("*.py")):
+    for file in (ROOT / "supervisor").rglob("*.py"):
         module = str(file.relative_to(ROOT / "supervisor").with_suffix(""))
-        if not any_of_them.search(file.read_text(encoding="utf-8")):
-            continue  # and need not be parsed
-        for node in nodes(file):
-            if isinstance(node, ast.Attribute) and node.attr in names:
-                found.add((module, node.attr, ast.unparse(node.value)))
+        found |= {(module, name, source) for source, name in read.findall(file.read_text(encoding="utf-8"))}
     return found
 
 
-def test_each_live_setting_is_read_where_it_is_said_to_be() -> None:
-    settings = {(module, name) for module, name, source in reads() if source.endswith(("settings", "configured"))}
-    found = {name: {module for module, read in settings if read == name} for name in LIVE}
-    assert found == READ_IN
+def live_reads() -> set[tuple[str, str]]:
+    """Where live settings are read: the module and the setting."""
+    return {(module, name) for module, name, _ in reads() if name in LIVE}
+
+
+def test_each_live_setting_is_read_and_where_parts_are_made_as_a_function_alone() -> None:
+    assert {name for _, name in live_reads()} == LIVE
+    assert {(module, name) for module, name in live_reads() if module in MADE_IN} == AS_VALUES
 
 
 def test_where_a_live_setting_is_read_nothing_of_a_deployment_is_kept() -> None:
     """What is read in a constructor is read once; the deployment itself, or its cell, may be kept."""
     kept = []
-    for module in set[str]().union(*READ_IN.values()) - {"config/load", "commands/run"}:
+    for module in {module for module, _ in live_reads()} - {"config/load", "commands/run"}:
         tree = nodes(ROOT / "supervisor" / f"{module}.py")
         makers = [node for node in tree if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
         reading = (ast.unparse(node) for maker in makers for node in ast.walk(maker) if isinstance(node, ast.Attribute))
