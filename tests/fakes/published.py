@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import jsonschema
@@ -23,7 +24,7 @@ from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import Down, State
-from actors.messages import EraLearned, ServerChanged, ServerStatus, StopServer, WakeServer
+from actors.messages import EraLearned, ServerChanged, ServerStatus, SleepServer, StopServer, WakeServer
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
@@ -31,13 +32,16 @@ from actors.router import Router
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
 from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
-from supervisor.config import Settings
-from supervisor.servers.deployment import Deployment
+from supervisor.config import Configuration, ServerConfig, Settings
+from supervisor.servers.deployment import Deployment, deploy
 from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
+from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import answer
 from supervisor.usage.records import Used
+from tests.fakes.deployments import KEY
 from tests.fakes.exchanges import exchange
 from tests.fakes.lines import Lines, line
 from tests.fakes.memory import MemoryPeer, MemoryTransport
@@ -155,17 +159,35 @@ async def published(
 
 @dataclass
 class Served:
-    """A gateway before running servers, some of which were never started so far."""
+    """A gateway before running servers, some of which were never started so far; and its doors."""
 
     gateway: Gateway
     registry: Registry
     router: Router
     actors: dict[str, ServerActor]
+    doors: DoorTable = field(init=False)
 
-    async def ask(self, method: str, client: Client = CLIENT, **params: Any) -> Any:
+    def __post_init__(self) -> None:
+        self.doors = DoorTable(self.gateway, "1.0")
+
+    async def ask(self, method: str, client: Client = CLIENT, door: str = "", **params: Any) -> Any:
         """Send one request and return the JSON-RPC answer."""
-        asked = exchange(client, method, json.dumps(params).encode())
-        return json.loads((await answer(self.gateway, asked)).body)
+        return await self.answer(exchange(client, method, json.dumps(params).encode()), door)
+
+    async def result(self, method: str, client: Client = CLIENT, door: str = "", **params: Any) -> Any:
+        return (await self.ask(method, client, door, **params))["result"]
+
+    async def answer(self, asked: Exchange, door: str = "") -> Any:
+        """Have a door answer a request; return the JSON-RPC answer."""
+        return json.loads((await answer(self.doors.find(door).service, asked)).body)
+
+    async def sleep(self, *servers: str) -> None:
+        """Send servers to sleep, and wait until everybody can see that."""
+        for server in servers:
+            await self.router.address.ask(SleepServer(server=server))
+        statuses = self.registry.statuses
+        while any(statuses.value[server].state is not State.DORMANT for server in servers):
+            await statuses.wait_newer(statuses.version)
 
     async def execute(self, path: str, arguments: Any = None, **beside: Any) -> Any:
         given = {"tool_path": path, "arguments": arguments or {}, **beside}
@@ -202,15 +224,18 @@ async def served(
     era: Era = "legacy",
     used: Used = lambda record, given=None: None,
     tool_rules: Mapping[str, ToolRules] | None = None,
+    entries: Sequence[ServerConfig] = (),
 ) -> AsyncIterator[Served]:
-    """Run a gateway before servers; those not `undiscovered` are ready. `also`: more names, and whom they mean."""
+    """Run a gateway before servers; those not `undiscovered` are ready. `also`: more names, and whom they mean.
+
+    `entries`: what the configuration says of servers.
+    """
     directory: Directory[ServerMessage] = Directory()
     names = ServerNames({**{name: name for name in servers}, **(also or {})})
-    deployment = Latest(
-        Deployment(
-            settings=settings or Settings(first_discovery_wait_s=0.0), names=names, tool_rules=dict(tool_rules or {})
-        )
-    )
+    settings = settings or Settings(first_discovery_wait_s=0.0)
+    deployment = Latest(Deployment(settings=settings, names=names, tool_rules=dict(tool_rules or {})))
+    if entries:
+        deployment.set(deploy(Configuration(settings=settings, servers=tuple(entries), path=Path("mcp.json")), key=KEY))
     rules = partial(_tool_rules, deployment)
     registry = Registry({}, Nothing(), uncounted, trio.current_time, names=names, rules=rules)
     router = Router(directory, 100)

@@ -11,15 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from actors.catalogue.views import ViewProfile
-from actors.errors import UnknownDoor
 from actors.life.states import State
-from actors.messages import SleepServer
 from supervisor.config import Settings
 from supervisor.identity.people import OPERATOR
 from supervisor.metatools import definitions
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.gateway import Gateway
 from supervisor.service.introduction import HOW, HOW_BY_EFFECT
 from supervisor.service.port import answer
 from supervisor.tokens.counting import META_TOKENS_BY_EFFECT
@@ -47,7 +43,7 @@ class Rig:
         self.running = running
         self.server = server
         self.records = records
-        self.doors = DoorTable(running.gateway, "1.0")
+        self.doors = running.doors
 
     async def result(
         self, method: str, params: Any = None, execute: str = "by-effect", profile: str = "", client: Client = LEGACY
@@ -134,7 +130,7 @@ async def test_of_several_calls_each_is_looked_at() -> None:
 )
 async def test_anything_else_is_refused_before_its_server_is_woken(name: str, why: str) -> None:
     async with rig() as at:
-        await at.running.actors["notes"].address.ask(SleepServer(server="notes"))
+        await at.running.sleep("notes")
         starts = at.server.starts
         told = await at.run(READ_ONLY, f"notes:{name}", {"unknown": 1})
         assert told["isError"]
@@ -184,14 +180,6 @@ async def test_it_asks_its_user_of_nothing_it_refuses() -> None:
         assert at.calls() == []
 
 
-@pytest.mark.parametrize("beside", [{}, {"tool_path": "notes:read_note", "arguments": {}}])
-async def test_nothing_but_reading_comes_of_several_calls_at_once(beside: dict[str, Any]) -> None:
-    async with rig() as at:
-        calls = [{"tool_path": f"notes:{each['name']}", "arguments": {}} for each in TOOLS]
-        await at.result("tools/call", {"name": READ_ONLY, "arguments": {**beside, "calls": calls}})
-        assert {*at.calls()} <= {"read_note"}
-
-
 async def test_wrong_arguments_are_answered_in_the_name_of_the_tool_that_was_called() -> None:
     async with rig() as at:
         told = await at.result("tools/call", {"name": READ_ONLY, "arguments": {"arguments": {}}})
@@ -206,20 +194,13 @@ async def test_where_there_are_four_it_is_no_tool_and_it_is_said_where_it_is() -
         assert at.calls() == []
 
 
-async def test_the_address_goes_with_profiles_and_every_other_word_is_an_error_that_names_the_right_one() -> None:
+async def test_the_address_goes_with_profiles() -> None:
     async with rig(profiles={"few": ViewProfile(tools=("notes:add_*",))}) as at:
         assert [*await at.rows("*", profile="few")] == ["notes:add_note"]
         told = await at.run(READ_ONLY, "notes:read_note", profile="few")
         assert told["structuredContent"]["error"]["type"] == "not_found"
         names = [at.doors.find("", profile, "by-effect").name for profile in ("", "few")]
-        assert names == ["?execute=by-effect", "?profile=few&execute=by-effect"]
-        assert at.doors.find("", "few", "by-effect") is at.doors.find("", "few", "by-effect")
-        assert isinstance(at.doors.find("").service, Gateway)
-        with pytest.raises(UnknownDoor, match=r"execute=by_effect means nothing .* there is /mcp\?execute=by-effect"):
-            at.doors.find("", "", "by_effect")
-        for name in ("all", "servers/notes"):
-            with pytest.raises(UnknownDoor, match="is for /mcp alone"):
-                at.doors.find(name, "", "by-effect")
+        assert names == ["?execute=by-effect", "?profile=few&execute=by-effect"], "sessions are of one door"
 
 
 async def test_a_setting_that_changes_holds_from_the_next_call_on() -> None:

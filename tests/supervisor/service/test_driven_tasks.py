@@ -21,9 +21,6 @@ from actors.server import ServerSettings
 from supervisor.config import ServerConfig
 from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.port import answer
-from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.published import Served, served
 from tests.fakes.task_server import DONE, EITHER, EXTENSION, LATER, NEVER, TaskServer
@@ -42,8 +39,8 @@ START = ServerSettings(terms=Terms(capabilities=OF_CLIENTS))
 @asynccontextmanager
 async def running_one(clock: MockClock, server: TaskServer, start: ServerSettings = START) -> AsyncIterator[Served]:
     """Run a gateway before one server, which may ask; from then on time passes as fast as it can."""
-    async with served({"t": server}, era=server.era, start=start) as running:
-        running.gateway.parts.deployment.set(deployment(ServerConfig(name="t", command="x")).value)
+    entry = ServerConfig(name="t", command="x")
+    async with served({"t": server}, era=server.era, start=start, entries=[entry]) as running:
         clock.autojump_threshold = 0
         yield running
         clock.autojump_threshold = math.inf
@@ -56,12 +53,7 @@ def params(door: str, **more: Any) -> bytes:
 
 async def call(running: Served, door: str, client: Client, ear: Ear | None = None, **more: Any) -> Any:
     asked = exchange(client, "tools/call", params(door, **more), ear=ear, questions=QuestionTable())
-    return await perform(running, door, asked)
-
-
-async def perform(running: Served, door: str, asked: Any) -> Any:
-    service = DoorTable(running.gateway, "1.0").find(door).service
-    return json.loads((await answer(service, asked)).body)
+    return await running.answer(asked, door)
 
 
 def raw(value: Any) -> msgspec.Raw:
@@ -103,7 +95,7 @@ async def test_what_is_picked_is_picked_of_the_result_of_the_task(
     for more in extra:
         async with running_one(mock_clock, server) as running:
             said = json.dumps({"name": "execute_mcp_tool", "arguments": arguments, **more}).encode()
-            result = (await perform(running, "", exchange(client, "tools/call", said)))["result"]
+            result = (await running.answer(exchange(client, "tools/call", said)))["result"]
             assert result["structuredContent"]["picked"] == "p"
     assert server.made
 
@@ -112,7 +104,7 @@ async def test_what_is_picked_is_picked_of_the_result_of_the_task(
 async def test_the_tool_is_listed_like_others(era: Era, mock_clock: MockClock) -> None:
     async with running_one(mock_clock, TaskServer(era)) as running:
         for door, before in (("servers/t", ""), ("all", "t__")):
-            listed = await perform(running, door, exchange(LEGACY, "tools/list"))
+            listed = await running.ask("tools/list", LEGACY, door)
             assert [tool["name"] for tool in listed["result"]["tools"]] == [
                 f"{before}{tool['name']}" for tool in (LATER, EITHER, NEVER)
             ]
@@ -133,7 +125,7 @@ async def test_a_legacy_client_is_asked_during_the_task(era: Era, door: str, moc
         asked = exchange(LEGACY, "tools/call", params(door), ear=ear, questions=questions)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer_forms, ear, questions, 2)
-            result = await perform(running, door, asked)
+            result = await running.answer(asked, door)
         assert text(result) == "done"
         assert [got["content"] for got in server.got] == [{"n": 0}, {"n": 1}]
         assert "related-task" not in json.dumps(ear.heard)
@@ -160,7 +152,7 @@ async def test_a_modern_client_is_asked_by_rounds(era: Era, door: str, mock_cloc
             answers = {key: {"action": "accept", "content": {"n": 7}}}
             again = exchange(MODERN, "tools/call", params(door))
             again.retry = Retry(raw(answers), raw(required["requestState"]))
-            assert text(await perform(running, door, again)) == "done"
+            assert text(await running.answer(again, door)) == "done"
             nursery.cancel_scope.cancel()
         assert [got["content"] for got in server.got] == [{"n": 7}]
         assert server.made == 1

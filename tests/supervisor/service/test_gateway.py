@@ -1,4 +1,7 @@
-"""The methods of MCP over a real registry, router and server actor: what a client gets, in either era."""
+"""The methods of MCP at the first door, over a real registry, router and server actor, in either era.
+
+What a model may write instead of what it means is in `test_model_mistakes`.
+"""
 
 from __future__ import annotations
 
@@ -20,32 +23,18 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import (
     InvalidArguments,
-    MailboxFull,
     MalformedRequest,
     ProtocolViolation,
-    ServerDisabled,
     ServerError,
-    ServerGaveUp,
-    ShuttingDown,
-    UnknownMethod,
     UnknownPrompt,
 )
 from actors.facts import FactLog
-from actors.kit import Starts
-from actors.kit.directory import Directory
-from actors.kit.reporter import Reporter
-from actors.life.policy import RestartLog, RestartPolicy
-from actors.messages import CallServer, Result, StopServer, WakeServer
+from actors.messages import CallServer, Result
 from actors.principal import LOCAL
-from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.registry.actor import Registry
-from actors.router import Router
-from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
-from actors.server.operators.journal import Journal
-from actors.server.subscribers import Subscribers
-from supervisor.config import ServerConfig
+from supervisor.config import ServerConfig, Settings
 from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT
 from supervisor.metatools.definitions import DEFINITIONS
@@ -58,7 +47,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.rounds import Parking
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
-from supervisor.service.gateway import Gateway, ServiceParts
+from supervisor.service.gateway import Gateway
 from supervisor.service.plugins import CallHooks, PluginQuestions
 from supervisor.service.port import answer
 from supervisor.service.request import ServerRequest
@@ -69,13 +58,11 @@ from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.exchanges import exchange
 from tests.fakes.failures import failure
 from tests.fakes.lines import Lines
-from tests.fakes.memory import MemoryPeer, MemoryTransport
-from tests.fakes.published import Nothing, uncounted
+from tests.fakes.memory import MemoryPeer
+from tests.fakes.published import served
 from tests.fakes.router import FakeRouter
-from tests.fakes.turns import at_once
 from tests.supervisor.service.asking.test_round_trips import round_trips
 
-NO_META = msgspec.Raw(b"")
 LEGACY = Client(version="2025-11-25")
 MODERN = Client(era="modern", version="2026-07-28")
 NESTED = b'{ "n" : 1.0, "big":123456789012345678901234567890 }'
@@ -212,50 +199,8 @@ async def gateway(
         elif record.outcome == "rejected":
             refused.append((record.server, record.tool, record.error))
 
-    directory: Directory[ServerMessage] = Directory()
-    registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
-    router = Router(directory, 100)
-    actor = ServerActor(
-        Profile(
-            name="files",
-            transport=MemoryTransport(server.serve),
-            settings=ServerSettings(),
-            restarts=RestartLog(RestartPolicy(), lambda: 1.0),
-            journal=Journal(lambda: 0.0),
-        ),
-        Shared(starts=Starts(1), clock=lambda: 0.0, identity=Identity(), subscribers=Subscribers(at_once)),
-        Reporter(registry.address),
-    )
-    rig = Rig(
-        Gateway(
-            ServiceParts(
-                router.address,
-                registry.catalogue,
-                registry.statuses,
-                deployment(FILES, **settings),
-                used=note,
-                subscribers=Subscribers(at_once),
-                key=bytes(32),
-                elicitations=Elicitations(registry.facts),
-            ),
-            "1.0",
-        ),
-        server,
-        registry,
-        used,
-        refused,
-    )
-    with trio.fail_after(20):
-        async with trio.open_nursery() as nursery:
-            for run in (registry.run, router.run, actor.run):
-                await nursery.start(run)
-            with directory.register("files", actor.address):
-                await actor.address.ask(WakeServer(server="files"))
-                while "files" not in registry.catalogue.value.entries:
-                    await registry.catalogue.wait_newer(registry.catalogue.version)
-                yield rig
-                await actor.address.ask(StopServer())
-            nursery.cancel_scope.cancel()
+    async with served({"files": server}, Settings(**settings), era=era, used=note, entries=[FILES]) as running:
+        yield Rig(running.gateway, server, running.registry, used, refused)
 
 
 both = pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -269,43 +214,6 @@ async def test_a_result_of_the_same_era_passes_byte_for_byte(era: Era) -> None:
         kind = b'"resultType":"complete",' if era == "modern" else b""
         body = await rig.raw(client, "tools/call", {"name": "files-echo", "arguments": {}})
         assert body == b"{" + kind + b'"content":[],"isError":false,"x":' + NESTED + b"}"
-
-
-@both
-async def test_a_result_of_the_other_era_changes_in_its_envelope_only(era: Era) -> None:
-    client = MODERN if era == "legacy" else LEGACY
-    async with gateway(era) as rig:
-        body = await rig.raw(client, "tools/call", {"name": "files-echo", "arguments": {}})
-        kind = b'"resultType":"complete",' if client is MODERN else b""
-        assert body == b"{" + kind + b'"content":[],"isError":false,"x":' + NESTED + b"}"
-
-
-@pytest.mark.parametrize(
-    "path", ["files:read_file", "files-read_file", "files/read_file", "files__read_file", "mcp__files__read_file"]
-)
-async def test_every_spelling_of_a_path_reaches_the_tool(path: str) -> None:
-    async with gateway() as rig:
-        await rig.execute(path, {"path": "/a"})
-        assert rig.server.last() == {"name": "read_file", "arguments": {"path": "/a"}}
-        await rig.call(path, {"path": "/b"})
-        assert rig.server.last()["arguments"] == {"path": "/b"}
-        assert rig.used == [("files", "read_file", True)] * 2
-
-
-@pytest.mark.parametrize("arguments", ['{"path": "/a"}', {"path": "/a"}])
-async def test_a_namespaced_call_is_read_as_generously(arguments: Any) -> None:
-    async with gateway() as rig:
-        await rig.call("files-read_file", arguments)
-        assert rig.server.last()["arguments"] == {"path": "/a"}
-        await rig.call("files-echo", None)
-        assert rig.server.last()["arguments"] == {}
-
-
-async def test_a_parameter_that_is_called_like_a_wrapper_is_a_parameter() -> None:
-    async with gateway() as rig:
-        for path, expected in (("files:wrap", {"input": {"a": 1}}), ("files:echo", {"a": 1})):
-            await rig.call("execute_mcp_tool", {"tool_path": path, "input": {"a": 1}})
-            assert rig.server.last()["arguments"] == expected
 
 
 @pytest.mark.parametrize(
@@ -337,14 +245,6 @@ async def test_a_meta_tool_is_not_called_through_itself(path: str) -> None:
     async with gateway() as rig:
         found = await rig.execute(path, {"tool_path": path, "arguments": {}, "x": 1})
         assert "call it directly" in failure({"result": found})["message"]
-
-
-async def test_an_unknown_tool_is_answered_with_the_nearest() -> None:
-    async with gateway() as rig:
-        for path in ("files:raed_file", "file:read_file", "read-file", "x" * 900 + "\x1b[31m"):
-            text = failure({"result": await rig.execute(path, {})})["message"]
-            assert "\x1b" not in text
-            assert ("files:read_file" in text) == (len(path) < 100)
 
 
 async def test_results_that_say_error_pass_and_errors_are_results_that_name_the_server() -> None:
@@ -447,24 +347,6 @@ async def test_no_secret_of_a_server_is_in_its_errors() -> None:
         told = await answer(rig.gateway, exchange(LEGACY, "tools/call", b'{"name":"files-leaks"}'))
         assert SECRET.encode() not in told.body
         assert failure(json.loads(told.body))["data"]["data"] == {"key": "***"}
-
-
-@pytest.mark.parametrize(
-    ("error", "used"),
-    [
-        (MailboxFull("too many messages wait"), []),
-        (ServerDisabled("it is disabled", server="files"), []),
-        (ShuttingDown(), []),
-        (ServerGaveUp("it does not start", server="files"), [False]),
-        (RemoteError(ErrorObject(-32000, "no"), "files"), [False]),
-    ],
-)
-async def test_what_we_refuse_ourselves_is_no_use_of_a_tool(error: Exception, used: list[bool]) -> None:
-    async with gateway() as rig:
-        with mock.patch.object(Forwarder, "ask", side_effect=error):
-            call = b'{"name":"execute_mcp_tool","arguments":{"tool_path":"files:read_file","arguments":{"path":"a"}}}'
-            await answer(rig.gateway, exchange(LEGACY, "tools/call", call))
-        assert [good for _, _, good in rig.used] == used
 
 
 @pytest.mark.case("C12")
@@ -706,6 +588,7 @@ async def test_methods_belong_to_their_era() -> None:
             (MODERN, "initialize"),
             (LEGACY, "server/discover"),
             (LEGACY, "nothing"),
+            (LEGACY, "logging/setLevel"),
         ):
             refused = json.loads((await answer(rig.gateway, exchange(client, method, b""))).body)["error"]
             assert (refused["code"], method in refused["message"]) == (-32601, True)
@@ -731,12 +614,6 @@ async def test_completions_are_announced_if_a_server_has_them(declared: dict[str
             assert ("completions" in body["capabilities"]) == told
         assert "completions" not in (await rig.perform(Client(version="2024-11-05"), "initialize"))["capabilities"]
         assert ("completions" in (await rig.perform(MODERN, "server/discover"))["capabilities"]) == told
-
-
-async def test_a_log_level_cannot_be_set() -> None:
-    async with gateway() as rig:
-        with pytest.raises(UnknownMethod):
-            await rig.perform(LEGACY, "logging/setLevel", {"level": "debug"})
 
 
 # Bounds ---------------------------------------------------------------------------------------------------------------
@@ -815,19 +692,6 @@ async def test_a_completion_of_megabytes_is_refused() -> None:
 
 
 # Lists and failed calls, through the whole ---------------------------------------------------------------------------
-
-
-@both
-async def test_a_list_goes_on_with_its_cursor_until_everything_was_shown(era: Era) -> None:
-    async with gateway(era) as rig:
-        names: list[str] = []
-        arguments: dict[str, Any] = {"query": "files:*", "limit": 3}
-        for client in (LEGACY, MODERN, LEGACY):
-            page = (await rig.call("discover_mcp_tools", arguments, client))["structuredContent"]
-            names += [row["tool_path"] for row in page["tools"]]
-            arguments["cursor"] = page.get("next_cursor")
-        assert sorted(names) == sorted(f"files:{tool['name']}" for tool in TOOLS)
-        assert arguments["cursor"] is None
 
 
 async def test_resources_are_listed_of_one_server_and_by_words() -> None:

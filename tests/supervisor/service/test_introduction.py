@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.names import ServerNames
@@ -69,15 +70,6 @@ async def test_no_quotes_are_announced_where_there_are_none() -> None:
     assert introduction.text() == f"{FINDS}: late (starting); later (starting). {HOW}"
 
 
-async def test_before_anything_is_known_the_text_names_no_server() -> None:
-    names = ServerNames({}).with_servers(("late",))
-    seen = Catalogue(index=Index.empty(), indexed=True, names=names)
-    introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()))
-    assert introduction.text() == f"{FINDS}. {HOW}"
-    await introduction.renew()
-    assert "late (starting)." in introduction.text()
-
-
 async def test_what_is_made_of_an_older_catalogue_is_not_done_after_what_is_newer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -108,22 +100,14 @@ async def test_what_is_made_of_an_older_catalogue_is_not_done_after_what_is_newe
     assert introduction.text() == f"{FINDS}: new (starting). {HOW}"
 
 
-async def test_the_text_is_made_when_something_changes_and_not_per_request() -> None:
-    async with served({"github": Publisher(tools("create_issue"))}) as found:
-        await found.gateway.introduction.renew()
-        first = found.gateway.introduction.text()
-        for _ in range(3):
-            assert (await found.ask("initialize"))["result"]["instructions"] == first
-        assert found.gateway.introduction.text() is first
-
-
 async def test_the_instructions_keep_to_their_budget() -> None:
     servers = {f"server-{number}": Publisher(tools("create_issue", "list_issues")) for number in range(40)}
-    for budget in (10, 300, 1000):
-        async with served(servers, Settings(instructions_token_budget=budget)) as found:
+    async with served(servers) as found:
+        cell, count = found.gateway.parts.deployment, Tiktoken(load_encoding()).count
+        for budget in (10, 300, 1000):
+            cell.set(replace(cell.value, settings=Settings(instructions_token_budget=budget)))
             await found.gateway.introduction.renew()
-            tokens = Tiktoken(load_encoding()).count(await said(found))
-            assert tokens <= max(budget, Tiktoken(load_encoding()).count(f"{FINDS}. {HOW}"))
+            assert count(await said(found)) <= max(budget, count(f"{FINDS}. {HOW}"))
 
 
 async def test_nothing_is_made_while_nothing_changes(mock_clock: MockClock) -> None:

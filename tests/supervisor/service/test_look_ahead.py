@@ -12,7 +12,6 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.kit import Latest
 from actors.life.states import State
-from actors.messages import SleepServer
 from supervisor.config import Settings
 from supervisor.metrics.meters import Meters
 from supervisor.servers.deployment import Deployment
@@ -21,13 +20,6 @@ from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.published import CLIENT, Served, served
-
-
-async def asleep(found: Served, server: str) -> None:
-    await found.router.address.ask(SleepServer(server=server))
-    statuses = found.registry.statuses
-    while statuses.value[server].state is not State.DORMANT:
-        await statuses.wait_newer(statuses.version)
 
 
 async def found_for(found: Served, query: str) -> bytes:
@@ -51,7 +43,7 @@ async def world(query: str, *, ahead: int) -> tuple[list[bytes], int]:
             Meters(),
         )
         found.gateway.parts.searches.ahead = warm_up.consider
-        await asleep(found, "desk")
+        await found.sleep("desk")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(warm_up.run)
             await wait_all_tasks_blocked()

@@ -35,7 +35,7 @@ from tests.fakes.turns import at_once
 Take = Callable[[Client], Awaitable[bool]]
 """Takes one more of what clients share; says whether there was room for it."""
 LIMIT = 64
-TEXT = json.dumps({"content": [{"type": "text", "text": "a line of a long text\n" * 2000}]}).encode()
+TEXT = json.dumps({"content": [{"type": "text", "text": "a line of a long text\n" * 400}]}).encode()
 FORM = {"message": "who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 
 
@@ -78,7 +78,7 @@ def places_for_subscriptions() -> Take:
 
 def room_for_results() -> Take:
     entry = ServerConfig(name="s", command="x", result_token_budget=1000)
-    kept = KeptResults(deployment(entry, max_kept_result_bytes=8 * MIB), Workbench())
+    kept = KeptResults(deployment(entry, max_kept_result_bytes=MIB), Workbench())
 
     async def take(client: Client) -> bool:
         made, _ = await kept.shorten(exchange(client, "tools/call"), "s", "t", msgspec.Raw(b""), TEXT)

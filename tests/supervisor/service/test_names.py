@@ -197,9 +197,10 @@ async def test_two_objects_of_arguments_are_an_error_not_a_choice() -> None:
 
 async def test_a_name_cut_short_is_no_other_name() -> None:
     async with published(db=tools("drop")) as found:
-        for path in ("db:drop" + " " * 1500 + "not", "db:" + " " * 1500 + "drop", "x" * 5000):
+        for path in ("db:drop" + " " * 1500 + "not", "db:" + " " * 1500 + "drop", "x" * 5000, "x" * 900 + "\x1b[31m"):
             error, called = await run(found, path)
             assert (error["code"], called) == (-32602, [])
+            assert "\x1b" not in error["message"]
 
 
 async def test_a_tool_that_is_called_like_a_meta_tool_is_called() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.messages import SleepServer
 from actors.protocol.agreement.capabilities import OF_CLIENTS
@@ -18,9 +17,6 @@ from actors.server import ServerSettings
 from supervisor.config import ServerConfig
 from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.port import answer
-from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.published import Served, served
@@ -40,20 +36,20 @@ async def answer_all_the_same(server: FakeServer, running: Served) -> None:
 
 
 async def break_down(server: FakeServer, running: Served) -> None:
-    door = DoorTable(running.gateway, "1.0").find("servers/s").service
-    await answer(door, exchange(CLIENT, "tools/call", b'{"name":"crash","arguments":{}}'))
+    await running.ask("tools/call", CLIENT, "servers/s", name="crash", arguments={})
 
 
 @pytest.mark.parametrize("end", [die, answer_all_the_same, break_down])
-async def test_a_form_is_taken_back_when_its_call_is_over(end: Callable[[FakeServer, Served], Awaitable[None]]) -> None:
+async def test_a_form_is_taken_back_when_its_call_is_over(
+    autojump_clock: MockClock, end: Callable[[FakeServer, Served], Awaitable[None]]
+) -> None:
     server, ear, answers = FakeServer(tools=[tool("ask"), tool("crash")]), Ear(), list[Any]()
-    async with served({"s": server}, start=SETTINGS) as running, trio.open_nursery() as nursery:
-        running.gateway.parts.deployment.set(deployment(ServerConfig(name="s", command="x")).value)
-        door = DoorTable(running.gateway, "1.0").find("servers/s").service
+    entry = ServerConfig(name="s", command="x")
+    async with served({"s": server}, start=SETTINGS, entries=[entry]) as running, trio.open_nursery() as nursery:
         asked = exchange(CLIENT, "tools/call", ASK, ear=ear, questions=QuestionTable())
 
         async def call() -> None:
-            answers.append(json.loads((await answer(door, asked)).body))
+            answers.append(await running.answer(asked, "servers/s"))
 
         nursery.start_soon(call)
         await server.called.wait()

@@ -14,18 +14,17 @@ import trio.testing
 from msgspec.structs import replace
 
 from actors.catalogue.snapshot import Catalogue
-from actors.catalogue.tool_rules import ToolRules
 from actors.catalogue.views import ProfileView, ViewProfile, view
 from actors.errors import UnknownDoor
 from actors.life.states import State
 from actors.messages import RefreshServer
 from actors.principal import LOCAL
-from actors.registry_inbox import AwaitShown, RulesChanged
+from actors.registry_inbox import AwaitShown
 from supervisor.config import Settings
 from supervisor.host.workbench import beside
 from supervisor.identity.people import OPERATOR
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable, chosen_by
+from supervisor.service.doors.addresses import chosen_by
 from supervisor.service.lookup import visible
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
@@ -50,7 +49,7 @@ class Rig:
     def __init__(self, running: Served, servers: dict[str, WholeServer]) -> None:
         self.running = running
         self.servers = servers
-        self.doors = DoorTable(running.gateway, "1.0")
+        self.doors = running.doors
 
     async def ask(
         self, method: str, params: Any = None, door: str = "", profile: str = "work", client: Client = LEGACY
@@ -200,43 +199,15 @@ async def test_changes_are_told_to_those_who_see_them() -> None:
         assert at.doors.find("", "work").service is services["work"]
 
 
-async def test_the_profile_of_the_setting_is_that_of_who_names_none() -> None:
-    async with rig(profile="files") as at:
-        assert await at.paths("*", "") == {"files:read", "files:delete"}
-        assert at.doors.find("") is at.doors.find("", "files")
-        assert await at.paths("*") == {"files:read", "mail:read_mail"}
-        with pytest.raises(UnknownDoor):
-            at.doors.find("servers/shop")
-        at.configure(profile="")
-        assert len(await at.paths("*", "")) == 5
-
-
-async def test_an_unknown_profile_is_refused_with_the_nearest_one() -> None:
+async def test_whoever_is_still_there_when_their_profile_goes_sees_nothing_any_more() -> None:
     async with rig() as at:
-        with pytest.raises(UnknownDoor) as caught:
-            at.doors.find("", "wrok")
-        assert caught.value.message == "there is no profile 'wrok'; did you mean 'work'?"
-        assert caught.value.details == {"profiles": ["files", "odd", "work"], "nearest": ["work"]}
-        with pytest.raises(UnknownDoor, match="'zzzz'; there are: files, odd, work"):
-            at.doors.find("all", "zzzz")
         service = at.doors.find("", "work").service
         at.configure(profiles={"new": ViewProfile()})
+        told = await service.perform(exchange(LEGACY, "resources/list"))
+        assert json.loads(told)["resources"] == []
         assert at.doors.find("", "new").service is not service
         at.configure(profiles={**PROFILES})
         assert at.doors.find("", "work").service is not service, "what is gone is not kept"
-        at.configure(profiles={})
-        with pytest.raises(UnknownDoor, match='has no "profiles"'):
-            at.doors.find("", "work")
-        # Who is still there sees nothing any more.
-        told = await service.perform(exchange(LEGACY, "resources/list"))
-        assert json.loads(told)["resources"] == []
-
-
-async def test_doors_of_a_profile_have_names_of_their_own_as_sessions_are_of_one_door() -> None:
-    async with rig() as at:
-        names = [at.doors.find(door, "work").name for door in ("", "all", "servers/mail")]
-        assert names == ["?profile=work", "all?profile=work", "servers/mail?profile=work"]
-        assert [at.doors.find(door).name for door in ("", "all", "servers/mail")] == ["", "all", "servers/mail"]
 
 
 @pytest.mark.parametrize(
@@ -287,17 +258,6 @@ async def test_status_of_servers_that_are_not_in_it_is_not_told() -> None:
         assert visible.statuses(LOCAL) is visible.statuses(LOCAL)
         assert "broken" not in json.dumps(await at.discover("buy in the shop"))
         assert "broken" in json.dumps(await at.discover("shop:buy", ""))
-
-
-async def test_rules_of_an_entry_hold_within_a_profile() -> None:
-    async with rig() as at:
-        cell = at.running.gateway.parts.deployment
-        cell.set(replace(cell.value, tool_rules={"mail": ToolRules(rename={"send_mail": "read_out"})}))
-        await at.running.registry.address.tell(RulesChanged(server="mail"))
-        await at.running.registry.address.ask(AwaitShown(server="mail"))
-        assert await at.paths("*") == {"files:read", "mail:read_mail", "mail:read_out"}
-        await at.execute("mail:read_out")
-        assert at.servers["mail"].last()[1]["name"] == "send_mail"
 
 
 async def test_the_first_look_at_a_profile_is_taken_in_a_thread_before_anybody_asks(

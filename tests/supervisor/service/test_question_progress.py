@@ -26,19 +26,6 @@ def told(token: Any, progress: Any) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode({"progressToken": token, "progress": progress}))
 
 
-def test_a_legacy_client_gets_a_token_of_ours_and_only_what_grows_is_heard_until_it_has_answered() -> None:
-    ear, table, heard = Ear(), QuestionTable(), list[bytes]()
-    exchange(LEGACY, "tools/call", ear=ear, questions=table).ask(Question(ELICIT, PARAMS, heard.append))
-    (asked,) = ear.heard
-    token = asked["params"]["_meta"]["progressToken"]
-    assert (token, asked["params"]["_meta"]["a"]) == (asked["id"], 1)
-    for each in ((token, 1), (token, 1), (token, 0), ("theirs", 5), ("foreign", 5), (7, 5), (token, 2.5)):
-        table.on_progress(told(*each))
-    table.on_answer(asked["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
-    table.on_progress(told(token, 9))
-    assert [msgspec.json.decode(each)["progress"] for each in heard] == [1, 2.5]
-
-
 @pytest.mark.parametrize("written", [int, str])
 def test_a_client_is_asked_with_an_integer_and_answers_with_it_however_it_writes_it(
     written: Callable[[int], int | str],

@@ -12,15 +12,10 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.tool_rules import ToolRules
-from actors.life.states import State
-from actors.messages import SleepServer
 from actors.protocol.agreement.versions import Era
 from actors.registry_inbox import AwaitShown, RulesChanged
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.port import answer
 from supervisor.usage.records import UNKNOWN, CallArguments, CallRecord
-from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import WholeServer
 
@@ -42,12 +37,9 @@ class Rig:
         self.running = running
         self.server = server
         self.used = used
-        self.doors = DoorTable(running.gateway, "1.0")
 
     async def result(self, door: str, method: str, params: Any = None, client: Client = LEGACY) -> Any:
-        data = b"" if params is None else json.dumps(params).encode()
-        body = (await answer(self.doors.find(door).service, exchange(client, method, data))).body
-        told = json.loads(body)
+        told = await self.running.ask(method, client, door, **(params or {}))
         return told.get("result", told)
 
     async def call(self, door: str, tool: str, client: Client = LEGACY) -> Any:
@@ -69,12 +61,6 @@ class Rig:
         cell.set(replace(cell.value, tool_rules={"data": rules} if rules else {}))
         await self.running.registry.address.tell(RulesChanged(server="data"))
         await self.running.registry.address.ask(AwaitShown(server="data"))
-
-    async def sleep(self) -> None:
-        await self.running.actors["data"].address.ask(SleepServer(server="data"))
-        statuses = self.running.registry.statuses
-        while statuses.value["data"].state is not State.DORMANT:
-            await statuses.wait_newer(statuses.version)
 
 
 @asynccontextmanager
@@ -147,7 +133,7 @@ async def test_the_list_of_one_server_is_ours_awake_or_asleep(client: Client) ->
     async with rig() as at:
         at.server.asked.clear()
         awake = (await at.result("servers/data", "tools/list", None, client))["tools"]
-        await at.sleep()
+        await at.running.sleep("data")
         asleep = (await at.result("servers/data", "tools/list", None, client))["tools"]
         assert awake == asleep
         assert awake == [
@@ -172,7 +158,7 @@ async def test_a_call_waits_for_a_server_of_which_nothing_is_known_before_it_say
 
 async def test_a_tool_that_a_sleeping_server_gained_is_found_although_others_came_that_nobody_sees() -> None:
     async with rig() as at:
-        await at.sleep()
+        await at.running.sleep("data")
         at.server.tools += [{"name": name, "inputSchema": {"type": "object"}} for name in ("drop_all", "count")]
         with trio.fail_after(5):
             await at.call("", "count")
@@ -181,7 +167,7 @@ async def test_a_tool_that_a_sleeping_server_gained_is_found_although_others_cam
 
 async def test_changed_rules_are_seen_without_a_word_to_the_server() -> None:
     async with rig() as at:
-        service = at.doors.find("").service
+        service = at.running.doors.find("").service
         before = service.revisions(LEGACY.principal)
         at.server.asked.clear()
         await at.rule(ToolRules(allow=("drop_table",)))

@@ -11,14 +11,10 @@ import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from actors.life.states import State
-from actors.messages import SleepServer
 from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import SKILLS
 from supervisor.host.workbench import SMALL_BYTES
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.port import answer
-from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
 from tests.fakes.skill_server import FILES, REFUNDS, SkillServer, entry, file, manifest
 from tests.fakes.whole_server import WholeServer
@@ -42,14 +38,12 @@ class Rig:
     def __init__(self, running: Served, desk: SkillServer) -> None:
         self.running = running
         self.desk = desk
-        self._doors = DoorTable(running.gateway, "1.0")
 
     async def ask(self, path: str, client: Client, method: str, **params: Any) -> Any:
-        asked = exchange(client, method, json.dumps(params).encode())
-        return json.loads((await answer(self._doors.find(path).service, asked)).body)
+        return await self.running.ask(method, client, path, **params)
 
     async def result(self, path: str, client: Client, method: str, **params: Any) -> Any:
-        return (await self.ask(path, client, method, **params))["result"]
+        return await self.running.result(method, client, path, **params)
 
     async def tool(self, name: str, **arguments: Any) -> Any:
         return await self.result("", LEGACY, "tools/call", name=name, arguments=arguments)
@@ -99,12 +93,9 @@ async def test_across_the_eras_a_result_says_for_how_long_it_holds_where_it_has_
 @clients
 async def test_while_it_sleeps_its_skills_are_listed_as_they_are_known(era: Era) -> None:
     async with rig(era) as it:
-        await it.running.actors["desk"].address.ask(SleepServer(server="desk"))
-        statuses = it.running.registry.statuses
-        while statuses.value["desk"].state is not State.DORMANT:
-            await statuses.wait_newer(statuses.version)
+        await it.running.sleep("desk")
         assert (await it.result("servers/desk", CLIENTS[era], "skills/list"))["skills"] == it.desk.listed
-        assert statuses.value["desk"].state is State.DORMANT
+        assert it.running.registry.statuses.value["desk"].state is State.DORMANT
 
 
 async def test_an_entry_that_is_none_costs_a_client_no_other() -> None:

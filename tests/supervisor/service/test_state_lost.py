@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +12,7 @@ from actors.life.states import State
 from actors.messages import RestartServer
 from actors.server import ServerSettings
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.fitting.relay import STATE_KEY
-from supervisor.service.port import answer
-from tests.fakes.exchanges import exchange
 from tests.fakes.memory import MemoryPeer
 from tests.fakes.published import Publisher, Served, served
 
@@ -46,9 +42,8 @@ class Browser(Publisher):
 
 async def texts(running: Served, client: Client = ONE) -> list[str]:
     """Call its tool by the meta-tool; return the texts that a model sees."""
-    params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "s/look", "arguments": {}}}
-    asked = exchange(client, "tools/call", json.dumps(params).encode())
-    result = json.loads((await answer(running.gateway, asked)).body)["result"]
+    called = {"tool_path": "s/look", "arguments": {}}
+    result = await running.result("tools/call", client, name="execute_mcp_tool", arguments=called)
     return [block["text"] for block in result["content"]]
 
 
@@ -89,17 +84,10 @@ async def test_it_does_not_matter_why_the_process_is_a_new_one(mock_clock: MockC
 async def test_at_a_door_where_a_server_stands_for_itself_only_meta_says_it(door: str, mock_clock: MockClock) -> None:
     name = "look" if door == "servers/s" else "s__look"
 
-    async def result() -> Any:
-        service = DoorTable(running.gateway, "1.0").find(door).service
-        asked = exchange(
-            Client(version="2025-11-25"), "tools/call", json.dumps({"name": name, "arguments": {}}).encode()
-        )
-        return json.loads((await answer(service, asked)).body)["result"]
-
     async with served({"s": Browser([TOOL])}, start=KNOWN) as running:
-        assert "_meta" not in await result()
+        assert "_meta" not in await running.result("tools/call", door=door, name=name, arguments={})
         await passes(mock_clock, HOUR + MINUTE)
-        told = await result()
+        told = await running.result("tools/call", door=door, name=name, arguments={})
         assert told.pop("_meta") == {STATE_KEY: {"server": "s", "lost": PAGES}}
         assert told == {"content": [{"type": "text", "text": "no page"}], "isError": True}
 

@@ -17,11 +17,9 @@ from actors.messages import SleepServer
 from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
 from supervisor.front.listen import Updated, read_subscription, subscribe_all
 from supervisor.service.client import Client, Updates
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.mcp_server import FakeServer
-from tests.fakes.published import served
+from tests.fakes.published import Served, served
 
 LEGACY, MODERN = Client(version="2025-11-25"), Client(era="modern", version="2026-07-28")
 ERAS: tuple[Era, ...] = ("legacy", "modern")
@@ -33,15 +31,15 @@ SUBSCRIBES: dict[str, Any] = {"tools": {}, "resources": {"subscribe": True}}
 class Rig:
     """The doors before one server."""
 
-    def __init__(self, doors: DoorTable, server: FakeServer, running: Any) -> None:
-        self.doors = doors
+    def __init__(self, server: FakeServer, running: Served) -> None:
+        self.doors = running.doors
         self.server = server
         self.running = running
 
     async def ask(self, door: str, method: str, uri: Any, updates: Updates | None, client: Client = LEGACY) -> Any:
         params = b"" if uri is None else json.dumps({"uri": uri}).encode()
         asked = exchange(client, method, params, updates=updates)
-        return json.loads((await answer(self.doors.find(door).service, asked)).body)
+        return await self.running.answer(asked, door)
 
     async def subscribe(self, updates: Updates | None, uri: Any = "file:///a", door: str = "servers/s") -> Any:
         return await self.ask(door, "resources/subscribe", uri, updates)
@@ -62,7 +60,7 @@ async def before(era: Era = "legacy", capabilities: Any = None, **more: Any) -> 
         honours={"toolsListChanged": True},
     )
     async with served({"s": server}, era=era, **more) as running:
-        yield Rig(DoorTable(running.gateway, "1.0"), server, running)
+        yield Rig(server, running)
 
 
 @both

@@ -25,8 +25,6 @@ from supervisor.config import ServerConfig
 from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.asking.rounds import SealedNames
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.port import answer
 from supervisor.service.tasks import HeldTasks
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
@@ -40,6 +38,7 @@ CLIENTS: dict[Era, Client] = {
 }
 DOORS = {"servers/t": "", "all": "t__"}
 TTL = {"ttl": 60_000}
+ENTRY = ServerConfig(name="t", command="x")
 both = pytest.mark.parametrize("era", ["legacy", "modern"])
 everywhere = pytest.mark.parametrize("door", DOORS)
 
@@ -55,10 +54,9 @@ class Rig:
         self.ear, self.questions = Ear(), QuestionTable()
 
     async def ask(self, method: str, client: Client | None = None, door: str | None = None, **params: Any) -> Any:
-        service = DoorTable(self.running.gateway, "1.0").find(self.door if door is None else door).service
         given = json.dumps(params).encode()
         asked = exchange(client or self.client, method, given, ear=self.ear, questions=self.questions)
-        return json.loads((await answer(service, asked)).body)
+        return await self.running.answer(asked, self.door if door is None else door)
 
     async def result(self, method: str, **params: Any) -> Any:
         return (await self.ask(method, **params))["result"]
@@ -77,8 +75,7 @@ class Rig:
 @asynccontextmanager
 async def rig(clock: MockClock, server: TaskServer, door: str = "all", **start: Any) -> AsyncIterator[Rig]:
     settings = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), **start)
-    async with served({"t": server}, era=server.era, start=settings) as running:
-        running.gateway.parts.deployment.set(deployment(ServerConfig(name="t", command="x")).value)
+    async with served({"t": server}, era=server.era, start=settings, entries=[ENTRY]) as running:
         clock.autojump_threshold = 0
         yield Rig(running, server, door)
         clock.autojump_threshold = math.inf
@@ -175,9 +172,8 @@ async def test_nobody_else_has_it(era: Era, mock_clock: MockClock) -> None:
 async def test_it_is_known_at_every_door_of_its_server_and_at_no_other(era: Era, mock_clock: MockClock) -> None:
     server, other = TaskServer(era), TaskServer(era)
     settings = ServerSettings(terms=Terms(capabilities=OF_CLIENTS))
-    async with served({"t": server, "u": other}, era=era, start=settings) as running:
-        entries = [ServerConfig(name=name, command="x") for name in ("t", "u")]
-        running.gateway.parts.deployment.set(deployment(*entries).value)
+    entries = [ENTRY, ServerConfig(name="u", command="x")]
+    async with served({"t": server, "u": other}, era=era, start=settings, entries=entries) as running:
         at = Rig(running, server, "all")
         name = await at.make()
         assert (await at.ask("tasks/get", door="servers/t", taskId=name))["result"]["taskId"] == name
@@ -212,20 +208,6 @@ async def test_what_another_era_says_of_tasks_is_left_out(tool: str, mock_clock:
         assert ["task" in params for method, params in at.server.asked if method == "tools/call"] == [
             tool == "later"
         ] * 2
-
-
-@both
-@everywhere
-async def test_they_are_announced_to_clients_of_the_same_kind(era: Era, door: str, mock_clock: MockClock) -> None:
-    async with rig(mock_clock, TaskServer(era), door) as at:
-        for client in (*CLIENTS.values(), Client(version="2025-06-18")):
-            method = "initialize" if client.era == "legacy" else "server/discover"
-            told = (await at.ask(method, client))["result"]["capabilities"]
-            same = client.era == era and client.version != "2025-06-18"
-            assert told.get("tasks") == (
-                {"cancel": {}, "requests": {"tools": {"call": {}}}} if same and era == "legacy" else None
-            )
-            assert (EXTENSION in told.get("extensions", {})) is (same and era == "modern")
 
 
 @both
@@ -311,7 +293,7 @@ async def test_a_task_that_has_ended_makes_room_and_is_not_said_to_have_never_be
 
 
 async def test_tasks_whose_time_is_over_make_room(autojump_clock: MockClock) -> None:
-    tasks, client = HeldTasks(deployment(ServerConfig(name="t", command="x")), bytes(32)), Client(name="one")
+    tasks, client = HeldTasks(deployment(ENTRY), bytes(32)), Client(name="one")
     while tasks.admits(client):
         made = tasks.take_created(
             client, "t", Result(msgspec.Raw(b'{"task":{"taskId":"a","status":"working"}}'), "legacy")

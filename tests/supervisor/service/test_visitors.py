@@ -44,15 +44,6 @@ def test_a_legacy_client_hears_of_what_it_was_asked_for(request_: Exchange, by_q
         assert [caller.visitor(VISIT) is not None, caller.visitor() is not None] == [by_question, by_error]
 
 
-def test_it_hears_in_its_session() -> None:
-    request = asked()
-    visitor = request.visitor(VISIT)
-    assert visitor is not None
-    assert visitor("a")
-    assert request.session.updates is not None
-    assert request.session.updates.take_visited() == ("a",)
-
-
 def test_nobody_hears_where_the_request_is_over_that_was_asked() -> None:
     rounds = Rounds(asked())
     rounds.pause()

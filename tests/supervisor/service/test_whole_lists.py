@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from actors.life.states import State
-from actors.messages import SleepServer
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS, Era
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.port import answer
-from tests.fakes.exchanges import exchange
-from tests.fakes.published import Served, served, validator
+from tests.fakes.published import served, validator
 from tests.fakes.whole_server import WholeServer
 
 CLIENTS = [
@@ -46,11 +40,6 @@ class Grower(WholeServer):
         return super()._result(method, params)
 
 
-async def ask(running: Served, door: str, client: Client, method: str, params: Any) -> Any:
-    service = DoorTable(running.gateway, "1.0").find(door).service
-    return json.loads((await answer(service, exchange(client, method, json.dumps(params).encode()))).body)["result"]
-
-
 @pytest.mark.parametrize("asleep", [False, True])
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("door", NAMES)
@@ -58,16 +47,13 @@ async def test_a_client_is_told_what_its_revision_knows(era: Era, door: str, *, 
     async with served({"whole": Grower(era, tools=[TOOL])}, era=era) as running:
         for client in CLIENTS:
             if asleep:
-                await running.actors["whole"].address.ask(SleepServer(server="whole"))
-                statuses = running.registry.statuses
-                while statuses.value["whole"].state is not State.DORMANT:
-                    await statuses.wait_newer(statuses.version)
-            (told,) = (await ask(running, door, client, "tools/list", {}))["tools"]
+                await running.sleep("whole")
+            (told,) = (await running.result("tools/list", client, door))["tools"]
             assert (told["name"], told["x-own"]) == (NAMES[door], [1.0])
             assert ("execution" in told) == (client.version == "2025-11-25")
             anything: Any = True if client.era == "modern" else {}
             assert told["inputSchema"] == {"type": "object", "properties": {"any": anything}}
-            got = await ask(running, door, client, "tools/call", {"name": NAMES[door]})
+            got = await running.result("tools/call", client, door, name=NAMES[door])
             if client.version < "2025-06-18":
                 assert "outputSchema" not in told
                 assert got == {"content": [{"type": "text", "text": "[1, [2, []]]"}]}

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, META_SERVER_INFO, MODERN_VERSIONS, Era
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import Service, answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.json_texts import OBJECTS, STRINGS, VALUES, arrays, objects, read
@@ -171,7 +170,7 @@ def test_results_of_tools_stay_whole(written: Era, said: list[bytes]) -> None:
 
 async def called(running: Served, door: str, tool: str, written: Era, said: bytes) -> None:
     """Call a tool at a door for clients of each revision, and look at what each gets."""
-    service = DoorTable(running.gateway, "1.0").find(door).service
+    service = running.doors.find(door).service
     params: Any = {"name": f"whole__{tool}" if door == "all" else tool}
     if not door:
         params = {"name": "execute_mcp_tool", "arguments": {"tool_path": f"whole:{tool}", "arguments": {}}}
@@ -206,7 +205,7 @@ def other(said: bytes, written: Era, client: Client) -> Pairs:
 
 async def asked(running: Served, door: str, method: str, written: Era, said: bytes) -> None:
     """Ask at a door for clients of each revision, and look at what each gets."""
-    service = DoorTable(running.gateway, "1.0").find(door).service
+    service = running.doors.find(door).service
     params = {"uri": "file:///a", "name": NAMES.get(method, {}).get(door, "")}
     for client in CLIENTS:
         got = without(await result(service, client, method, params), *OF_THE_ERA)
@@ -236,22 +235,25 @@ def holds_whole(method: str, written: Era, said: list[bytes]) -> None:
     trio.run(requests)
 
 
+FEW = settings(SOME, max_examples=3)
+
+
 @pytest.mark.parametrize("written", ["legacy", "modern"])
-@SOME
+@FEW
 @given(said=st.lists(PROMPTS.map(on_one_line), min_size=4, max_size=8))
 def test_prompts_stay_whole(written: Era, said: list[bytes]) -> None:
     holds_whole("prompts/get", written, said)
 
 
 @pytest.mark.parametrize("written", ["legacy", "modern"])
-@SOME
+@FEW
 @given(said=st.lists(READ.map(on_one_line), min_size=4, max_size=8))
 def test_contents_of_resources_stay_whole(written: Era, said: list[bytes]) -> None:
     holds_whole("resources/read", written, said)
 
 
 @pytest.mark.parametrize("written", ["legacy", "modern"])
-@SOME
+@FEW
 @given(said=st.lists(objects(VALUES, **MORE).map(on_one_line), min_size=4, max_size=8))
 def test_results_of_methods_that_we_do_not_know_stay_whole(written: Era, said: list[bytes]) -> None:
     holds_whole("x-own/method", written, said)

@@ -30,7 +30,6 @@ from tests.supervisor.service.asking.test_round_trips import (
     DONE,
     ELICIT,
     LEGACY,
-    MODERN,
     MUTE,
     QUESTION_S,
     SAMPLE,
@@ -153,13 +152,6 @@ async def test_what_nobody_waits_for_any_more_is_gone() -> None:
     assert [(data["asked"], data["action"]) for data in ends] == [("page", "none"), ("client", "unreadable")]
 
 
-async def test_answers_that_cannot_be_read_are_told_of_as_that() -> None:
-    desk, reply = Desk(), Reply[msgspec.Raw]()
-    desk.call().on_asked(question(SURE), reply)
-    reply.answer(msgspec.Raw(b'{"action":7}'))
-    assert [data.get("action") for _, data in desk.told()] == [None, "unreadable"]
-
-
 @pytest.mark.parametrize(
     "asked",
     [question({}, SAMPLE), question({"mode": "url", "url": "file:///x"}), question({"requestedSchema": 7})],
@@ -246,18 +238,6 @@ async def test_a_client_that_can_be_asked_is_and_others_are_told_that_it_was(aut
         table.on_answer(asked, msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
         said = [(kind, data["asked"], data.get("action")) for kind, data in desk.told()]
         assert said == [(ElicitationAsked, "client", None), (ElicitationEnded, "client", "accept")]
-
-
-async def test_so_is_a_modern_one(autojump_clock: MockClock) -> None:
-    desk = Desk()
-    async with rig() as here:
-        call = here.begin(desk.of(MODERN))
-        await settled()
-        ask(here, SURE)
-        await settled()
-        assert call.keys == ["question-1"]
-        assert desk.all.of(LOCAL) == []
-        assert [data["asked"] for _, data in desk.told()] == ["client"]
 
 
 async def test_a_secret_is_typed_on_a_page_and_the_model_only_waits(autojump_clock: MockClock) -> None:

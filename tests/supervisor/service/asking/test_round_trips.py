@@ -681,18 +681,6 @@ async def test_what_a_legacy_server_asks_is_told_by_a_result(autojump_clock: Moc
         assert second.kind == "result"
 
 
-async def test_a_client_that_can_be_asked_is_asked_as_ever(autojump_clock: MockClock) -> None:
-    ear, table = Ear(), QuestionTable()
-    async with rig() as here:
-        call, caller, reply = await here.opened(request(LEGACY, ear=ear, questions=table), by_result=True)
-        question = caller.ask(SURE)
-        table.on_answer(ear.heard[0]["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
-        assert json.loads(bytes(await question.wait())) == {"action": "accept"}
-        reply.answer(DONE)
-        await settled()
-        assert call.kind == "result"
-
-
 async def test_what_a_modern_server_asks_is_told_by_a_result_and_the_call_made_again(autojump_clock: MockClock) -> None:
     asked = {"a": {"method": ELICIT, "params": {"message": "?"}}, "b": {"method": ELICIT, "params": {"message": "!"}}}
     async with rig() as here:

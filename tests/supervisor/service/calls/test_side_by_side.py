@@ -32,11 +32,9 @@ from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from supervisor.service.port import answer
 from supervisor.service.results import keeper
 from supervisor.service.results.cutting import tokens_of
 from supervisor.usage.records import CallArguments, CallRecord
-from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer, tool
@@ -70,7 +68,7 @@ class Rig:
         params = {"name": "execute_mcp_tool", "arguments": arguments, **({"_meta": meta} if meta else {})}
         asked = exchange(client, "tools/call", json.dumps(params).encode(), ear=ear, questions=table)
         asked.retry = retry
-        return json.loads((await answer(self.running.gateway, asked)).body)
+        return await self.running.answer(asked)
 
     async def made(self, *calls: Any, **more: Any) -> Any:
         """Return what several calls come to; each is the name of a tool, and its arguments."""
@@ -94,10 +92,8 @@ async def rig(ask: Ask = "clients", annotations: Any = None, at_a_time: int = 64
         records.append(record)
 
     start = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), max_in_flight=at_a_time)
-    async with served({"s": server}, start=start, used=used) as running:
-        running.gateway.parts.deployment.set(
-            deployment(ServerConfig(name="s", command="x", ask=ask, **entry), first_discovery_wait_s=0.0).value
-        )
+    config = ServerConfig(name="s", command="x", ask=ask, **entry)
+    async with served({"s": server}, start=start, used=used, entries=[config]) as running:
         yield Rig(server, running, records)
 
 

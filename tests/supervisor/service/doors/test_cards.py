@@ -59,17 +59,6 @@ def test_a_name_begins_with_the_host_in_reverse_and_an_address_has_none() -> Non
     assert entry["url"] == "https://tools.example.com/mcp/servers/github/server-card"
 
 
-def test_a_long_description_is_cut_and_stays_on_one_line() -> None:
-    card = cards.card(HERE, served("a", "", "one\n two " + "x" * 200, ""))
-    assert card["description"].startswith("one two xxx")
-    assert (len(card["description"]), card["description"][-1]) == (100, "…")
-
-
-def test_what_cannot_be_seen_is_in_no_document() -> None:
-    card = cards.card(HERE, served("a", "ev\x1b[2Jil\u202e", "\x07\u200b", ""))
-    assert (card["title"], card["description"]) == ("evil", "The MCP server evil")
-
-
 def test_a_document_is_known_by_its_tag_alone() -> None:
     one, other = Document.of({"a": 1}), Document.of({"a": 2})
     assert one.tag != other.tag

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +13,6 @@ from supervisor.identity.people import OwnLaunch, principal_of
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.client import Client
 from supervisor.service.doors import one_server
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.port import answer
-from tests.fakes.exchanges import exchange
 from tests.fakes.published import served
 from tests.fakes.whole_server import WholeServer
 
@@ -40,9 +36,8 @@ class EventServer(WholeServer):
 
 async def ask(server: EventServer, client: Client, method: str, **params: Any) -> Any:
     async with served({"whole": server}, era="modern") as running:
-        door = DoorTable(running.gateway, "1.0").find("servers/whole").service
         server.asked.clear()
-        return json.loads((await answer(door, exchange(client, method, json.dumps(params).encode()))).body)
+        return await running.ask(method, client, "servers/whole", **params)
 
 
 @pytest.mark.parametrize("method", ["events/subscribe", "events/unsubscribe"])

@@ -19,7 +19,6 @@ from actors.catalogue.snapshot import Entry
 from actors.errors import ServerGaveUp, ServerStarting, UnknownDoor
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
-from actors.messages import SleepServer
 from actors.principal import LOCAL
 from actors.protocol.agreement.versions import META_SERVER_INFO, META_SUBSCRIPTION, Era
 from actors.protocol.wire.mirrors import Mirror
@@ -27,7 +26,6 @@ from supervisor.config import Settings
 from supervisor.identity.people import principal_of
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.doors.one_server import OneServer
 from supervisor.service.port import Answer, Revisions, Service, answer
 from tests.fakes.exchanges import Ear, exchange
@@ -52,7 +50,7 @@ class Rig:
     def __init__(self, running: Served, server: WholeServer) -> None:
         self.running = running
         self.server = server
-        self.door: Service = DoorTable(running.gateway, "1.0").find("servers/whole").service
+        self.door: Service = running.doors.find("servers/whole").service
 
     async def answer(self, client: Client, method: str, params: Any = None) -> Answer:
         data = b"" if params is None else json.dumps(params).encode()
@@ -66,10 +64,7 @@ class Rig:
 
     async def sleep(self) -> None:
         """Send the server to sleep, and forget what it was asked."""
-        await self.running.actors["whole"].address.ask(SleepServer(server="whole"))
-        statuses = self.running.registry.statuses
-        while statuses.value["whole"].state is not State.DORMANT:
-            await statuses.wait_newer(statuses.version)
+        await self.running.sleep("whole")
         self.server.asked.clear()
 
 
@@ -196,17 +191,6 @@ async def test_a_call_and_its_result_pass_as_they_are(era: Era) -> None:
         assert rig.server.last() == ("tools/call", kept)
 
 
-@both
-async def test_a_result_of_the_other_era_changes_in_its_envelope_only(era: Era) -> None:
-    client = CLIENTS["modern" if era == "legacy" else "legacy"]
-    async with door(era) as rig:
-        result = await rig.result(client, "tools/call", {"name": "tool0"})
-        assert result.pop("resultType", "none") == ("complete" if client.era == "modern" else "none")
-        assert result == {"content": [], "x": json.loads(ODD)}
-        read = await rig.result(client, "resources/read", {"uri": "file:///a"})
-        assert ("ttlMs" in read, "cacheScope" in read) == ((True, True) if client.era == "modern" else (False, False))
-
-
 async def test_a_method_that_nobody_here_knows_is_the_servers() -> None:
     async with door() as rig:
         assert (await rig.result(LEGACY, "x-own/method", {"a": [1.0], "_meta": {"b": 1}}))["x"] == json.loads(ODD)
@@ -251,13 +235,6 @@ async def test_that_a_client_lacks_a_capability_is_told_only_if_it_does() -> Non
             assert told.status == status
             assert body.get("error") == (error if status == 400 else None)
             assert ("result" in body) == (status == 200)
-
-
-@pytest.mark.parametrize("code", [-32020, -32022])
-async def test_errors_about_our_own_hop_do_not_make_a_client_negotiate(code: int) -> None:
-    async with door("modern") as rig:
-        rig.server.errors["prompts/get"] = {"code": code, "message": "no"}
-        assert (await rig.ask(MODERN, "prompts/get", {"name": "a"}))["error"]["code"] == -32603
 
 
 async def test_a_call_that_fails_by_our_doing_is_a_result_for_the_model() -> None:
@@ -344,8 +321,7 @@ async def test_changes_are_those_of_this_server_alone() -> None:
     other = WholeServer()
     server = WholeServer()
     async with served({"whole": server, "other": other}) as running:
-        doors = DoorTable(running.gateway, "1.0")
-        whole, beside = doors.find("servers/whole").service, doors.find("servers/other").service
+        whole, beside = (running.doors.find(f"servers/{name}").service for name in ("whole", "other"))
         before = whole.revisions(LOCAL), beside.revisions(LOCAL)
         rung = trio.Event()
         with whole.changes.on_set(rung.set):
@@ -365,7 +341,7 @@ async def test_changes_are_those_of_this_server_alone() -> None:
 
 async def test_an_address_means_exactly_one_door() -> None:
     async with door() as rig:
-        doors = DoorTable(rig.running.gateway, "1.0")
+        doors = rig.running.doors
         assert doors.find("").service is rig.running.gateway
         for name in ("servers/whole", "servers/whole-key"):
             assert doors.find(name).name == "servers/whole"
@@ -379,7 +355,7 @@ async def test_an_address_means_exactly_one_door() -> None:
 
 async def test_the_address_of_a_server_that_was_removed_is_none_and_nothing_of_it_is_kept() -> None:
     async with served({"whole": WholeServer(), "other": WholeServer()}) as running:
-        doors, cell = DoorTable(running.gateway, "1.0"), running.gateway.parts.deployment
+        doors, cell = running.doors, running.gateway.parts.deployment
         before = cell.value
         doors.find("servers/whole")
         cell.set(replace(before, names=ServerNames({"other": "other"})))
@@ -406,9 +382,8 @@ async def test_a_tool_that_must_not_be_called_as_it_is_reached_is_not_listed_eit
             ("all", {"name": "whole__tool0"}),
             ("", {"name": "execute_mcp_tool", "arguments": {"tool_path": "whole:tool0"}}),
         ):
-            service = DoorTable(rig.running.gateway, "1.0").find(name).service
-            failed = await answer(service, exchange(LEGACY, "tools/call", json.dumps(called).encode()))
-            assert b"marks its parameters for headers wrongly" in failed.body
+            failed = await rig.running.ask("tools/call", LEGACY, name, **called)
+            assert "marks its parameters for headers wrongly" in json.dumps(failed)
         assert rig.server.asked == []
 
 
@@ -433,8 +408,8 @@ async def test_doors_know_what_the_head_of_a_call_repeats() -> None:
         offer = known.value.entries["whole"].offer
         tools = (replace(offer.tools[0], mirrors=mirrors), *offer.tools[1:])
         known.set(replace(known.value, entries={"whole": Entry.make("whole", "http", replace(offer, tools=tools))}))
-        table, first, second = DoorTable(rig.running.gateway, "1.0"), tools[0].name, tools[1].name
-        everything = table.find("all").service
+        first, second = tools[0].name, tools[1].name
+        everything = rig.running.doors.find("all").service
         assert await rig.door.mirrors_of(LOCAL, first) == mirrors
         assert await everything.mirrors_of(LOCAL, f"whole__{first}") == mirrors
         for service, name in ((rig.door, second), (rig.door, "no such"), (everything, first), (everything, "x__y")):

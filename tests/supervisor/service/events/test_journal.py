@@ -91,17 +91,6 @@ def test_what_is_read_at_a_time_has_a_bound_in_bytes_and_one_of_any_size_is() ->
     assert read_all(log, 0, 100) == [1, 2, 3, 4, 5]
 
 
-def test_nothing_from_before_a_moment_is_read_and_that_is_said() -> None:
-    log = TopicLog()
-    for number in range(1, 6):
-        log.add(kept(number, time=float(number)))
-    reading = log.after(1, 10, not_before=4.0)
-    assert ([each.number for each in reading.events], reading.truncated) == ([4, 5], True)
-    assert not log.after(3, 10, not_before=4.0).truncated
-    late = log.after(1, 10, not_before=9.0)
-    assert (late.events, late.truncated, late.head, late.more) == ([], True, 5, False)
-
-
 class Disk:
     """Keeps what reaches it; `fails` while it takes nothing."""
 
@@ -165,10 +154,6 @@ async def test_where_the_disk_does_not_take_what_numbers_are_given_this_is_anoth
     assert second.life != first.life
     disk.fails = False
     assert (await begun(disk)).life == first.life  # whose numbers nobody has given twice
-
-
-async def test_a_cursor_of_another_journal_is_none_of_this_one() -> None:
-    assert (await begun(Disk())).life != (await begun(Disk())).life
 
 
 async def test_a_cursor_of_another_node_that_is_there_is_for_that_one() -> None:

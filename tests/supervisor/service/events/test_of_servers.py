@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,8 +16,8 @@ from actors.catalogue.offer import Delivery, EventType, Offer
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.codes import EVENT_NOT_FOUND, FORBIDDEN, INVALID_PARAMS, RESOURCE_EXHAUSTED, UNSUPPORTED
 from actors.errors import CannotAsk, ProtocolViolation, ServerExited, ServerStarting, SupervisorError, TooManyCalls
-from actors.kit import Address, Latest, Reply
-from actors.messages import CallServer, Note, Question, Result
+from actors.kit import Latest, Reply
+from actors.messages import Note, Question, Result
 from actors.principal import LOCAL
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
@@ -28,24 +28,10 @@ from supervisor.service.events.limits import MAX_EVENT_BYTES, TooManyEvents
 from supervisor.service.events.of_servers import FASTEST_S, LONGEST_PAUSE_S, MAX_DRAINS, SILENT_S, ServerEvents
 from supervisor.service.events.sources import Origin, Terminated
 from tests.fakes.garbage import no_search
+from tests.fakes.router import FakeRouter
 
 ORIGIN = Origin("desk:tick", "desk", "tick", b'{"a":1}', 20.0)
 NO_TICKS = ErrorObject(EVENT_NOT_FOUND, "NotFound")
-
-
-class FakeRouter:
-    """Keeps what is asked, to be answered by a test."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[CallServer, Reply[Result]]] = []
-
-    def request(self, message: CallServer) -> Reply[Result]:
-        reply: Reply[Result] = Reply()
-        self.asked.append((message, reply))
-        return reply
-
-    async def ask(self, message: CallServer) -> Result:
-        return await self.request(message).wait()
 
 
 class Heard:
@@ -86,8 +72,7 @@ class Rig:
         self.catalogue = Latest(self._catalogue(*delivery))
         self.left: list[Any] = []
         names = LaunchNames(lambda launch: lambda text: text.replace("secret", "***"), self.left.append)
-        address = cast("Address[Any]", self.router)
-        self.source = ServerEvents(address, self.catalogue, names, lambda server: 20.0, Workbench())
+        self.source = ServerEvents(self.router.address, self.catalogue, names, lambda server: 20.0, Workbench())
         self.failed: Exception | None = None
 
     def _catalogue(self, *delivery: Delivery) -> Catalogue:
@@ -103,10 +88,10 @@ class Rig:
 
     @property
     def params(self) -> Any:
-        return json.loads(b"{%b}" % self.router.asked[-1][0].members)
+        return json.loads(b"{%b}" % self.router.calls[-1][0].members)
 
     async def say(self, what: str, **said: Any) -> None:
-        exchange = self.router.asked[-1][0].exchange
+        exchange = self.router.calls[-1][0].exchange
         assert exchange is not None
         params = {**said, "_meta": {META_SUBSCRIPTION: 7}}
         assert exchange.note(Note(f"notifications/events/{what}", json.dumps(params).encode()))
@@ -116,11 +101,11 @@ class Rig:
         await self.say("event", **{"eventId": id_, "timestamp": "x", "data": {}, "cursor": cursor, **more})
 
     async def answer(self, **result: Any) -> None:
-        self.router.asked[-1][1].answer(Result(msgspec.Raw(json.dumps(result).encode()), "modern"))
+        self.router.calls[-1][1].answer(Result(msgspec.Raw(json.dumps(result).encode()), "modern"))
         await wait_all_tasks_blocked()
 
     async def fail(self, error: Exception) -> None:
-        self.router.asked[-1][1].fail(error)
+        self.router.calls[-1][1].fail(error)
         await wait_all_tasks_blocked()
 
 
@@ -136,7 +121,7 @@ async def following(*delivery: Delivery, cursor: str | None = None, capabilities
 
 async def test_what_is_pushed_is_asked_for_as_a_stream() -> None:
     async with following("poll", "push") as it:
-        call = it.router.asked[0][0]
+        call = it.router.calls[0][0]
         assert (call.server, call.method, call.lasts, call.principal) == ("desk", "events/stream", True, LOCAL)
         assert it.params == {"name": "tick", "arguments": {"a": 1}, "cursor": None}
         assert (call.deadline_s, call.name) == (SILENT_S, "tick")
@@ -168,7 +153,7 @@ async def test_a_stream_that_ends_is_begun_again_from_its_cursor(end: str, autoj
         await it.event("a", "6")
         await (it.answer() if end == "result" else it.fail(ServerExited("it died", server="desk")))
         await trio.sleep(2)
-        assert len(it.router.asked) == 2
+        assert len(it.router.calls) == 2
         assert it.params["cursor"] == "6"
         await it.say("active", cursor="6", truncated=False)
         told = [each for each in it.heard.take() if each[0] != "error"]
@@ -185,21 +170,21 @@ async def test_a_server_whose_every_stream_ends_well_after_a_while_is_asked_agai
             await trio.sleep(25)
             await it.answer()
             await trio.sleep(2 * FASTEST_S)
-            assert len(it.router.asked) == count + 1
+            assert len(it.router.calls) == count + 1
 
 
 async def test_a_server_that_is_away_is_asked_rarely(autojump_clock: MockClock) -> None:
     async with following("push") as it:
         await it.say("active", cursor="1", truncated=False)
         for _ in range(12):
-            count = len(it.router.asked)
+            count = len(it.router.calls)
             await it.fail(ServerStarting("not yet", server="desk"))
             await trio.sleep(LONGEST_PAUSE_S + 1)
-            assert len(it.router.asked) == count + 1
+            assert len(it.router.calls) == count + 1
         began = trio.current_time()
         await it.fail(ServerStarting("not yet", server="desk"))
         await trio.sleep(LONGEST_PAUSE_S / 2 - 1)
-        assert len(it.router.asked) == 13
+        assert len(it.router.calls) == 13
         assert trio.current_time() - began < LONGEST_PAUSE_S
 
 
@@ -213,7 +198,7 @@ async def test_attempts_that_failed_are_freed_without_a_search(
             for _ in range(5):
                 await it.fail(failure())
                 await trio.sleep(LONGEST_PAUSE_S + 1)
-            del it.router.asked[:-1]
+            del it.router.calls[:-1]
             assert alive(Reply) == 1, "of the present attempt"
 
 
@@ -239,7 +224,7 @@ async def test_what_is_refused_at_first_is_not_asked_for_again(refusal: Exceptio
         await it.fail(refusal)
         assert type(it.failed) is type(refusal)
         assert "secret" not in str(it.failed)
-        assert len(it.router.asked) == 1
+        assert len(it.router.calls) == 1
         assert it.left == [(LOCAL, f"notifications/events/{ORIGIN.id}")]
 
 
@@ -289,14 +274,14 @@ async def test_a_server_says_itself_that_it_is_over() -> None:
         await it.say("terminated", error={"code": FORBIDDEN, "message": "Forbidden", "data": {"reason": "x"}})
         assert isinstance(it.failed, Terminated)
         assert (it.failed.error.code, bytes(it.failed.error.data)) == (FORBIDDEN, b'{"reason": "x"}')
-        assert it.router.asked[0][1].settled
+        assert it.router.calls[0][1].settled
 
 
 @pytest.mark.parametrize("delivery", ["push", "poll"])
 async def test_a_cursor_that_a_server_refuses_is_given_up(delivery: Delivery) -> None:
     async with following(delivery, cursor="of another life") as it:
         await it.fail(RemoteError(ErrorObject(INVALID_PARAMS, "unknown cursor")))
-        assert (len(it.router.asked), it.params["cursor"], it.failed) == (2, None, None)
+        assert (len(it.router.calls), it.params["cursor"], it.failed) == (2, None, None)
 
 
 async def test_a_type_that_its_server_does_not_list_any_more_is_over() -> None:
@@ -317,12 +302,12 @@ async def test_what_is_only_polled_is_polled_as_often_as_its_server_says(
 ) -> None:
     async with following("poll") as it:
         assert it.params == {"name": "tick", "arguments": {"a": 1}, "cursor": None, "maxEvents": 100}
-        assert (it.router.asked[0][0].deadline_s, it.router.asked[0][0].name) == (20, "tick")
+        assert (it.router.calls[0][0].deadline_s, it.router.calls[0][0].name) == (20, "tick")
         await it.answer(events=[], cursor="1", truncated=False, hasMore=False, nextPollMs=said_ms)
         assert it.heard.take() == [("active", "1", False), ("checked", "1")]
         assert it.heard.every_ms == [every_s * 1000]
         await trio.sleep(every_s - 0.1)
-        assert len(it.router.asked) == 1
+        assert len(it.router.calls) == 1
         await trio.sleep(0.2)
         assert it.params["cursor"] == "1"
 
@@ -335,11 +320,11 @@ async def test_a_backlog_is_fetched_at_once_and_a_gap_in_it_is_told_before_it(au
         more = {"hasMore": True, "nextPollMs": 60_000}
         await it.answer(events=[occurrence("a")], cursor="2", truncated=False, **more)
         assert it.heard.take() == [("active", "1", False), ("a", "1"), ("checked", "2")]
-        assert len(it.router.asked) == 2
+        assert len(it.router.calls) == 2
         await it.answer(events=[occurrence("b")], cursor="9", truncated=True, **more)
         assert it.heard.take() == [("active", "2", True), ("b", "2"), ("checked", "9")]
         await it.answer(events=[], cursor="9", hasMore=True)
-        assert len(it.router.asked) == 3  # it has none, whatever it says
+        assert len(it.router.calls) == 3  # it has none, whatever it says
         await trio.sleep(1.1)
         await it.answer(events="nonsense")
         assert it.heard.take()[-1][0] == "error"
@@ -350,13 +335,13 @@ async def test_a_backlog_is_fetched_at_once_and_a_gap_in_it_is_told_before_it(au
 async def test_a_backlog_without_end_is_fetched_at_a_pace(autojump_clock: MockClock) -> None:
     async with following("poll") as it:
         for number in range(MAX_DRAINS + 1):
-            assert len(it.router.asked) == number + 1
+            assert len(it.router.calls) == number + 1
             event = {"eventId": str(number), "timestamp": "x", "data": {}}
             await it.answer(events=[event], cursor=str(number), hasMore=True)
-        assert len(it.router.asked) == MAX_DRAINS + 1
+        assert len(it.router.calls) == MAX_DRAINS + 1
         await trio.sleep(FASTEST_S + 0.1)
-        assert len(it.router.asked) == MAX_DRAINS + 2
+        assert len(it.router.calls) == MAX_DRAINS + 2
         await it.answer(events=[], cursor="9", hasMore=False)
         await trio.sleep(FASTEST_S + 0.1)
         await it.answer(events=[event], cursor="10", hasMore=True)
-        assert len(it.router.asked) == MAX_DRAINS + 4
+        assert len(it.router.calls) == MAX_DRAINS + 4

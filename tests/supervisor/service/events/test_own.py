@@ -142,19 +142,6 @@ async def settle() -> None:
     await wait_all_tasks_blocked()
 
 
-@pytest.mark.parametrize(("principal", "role"), [(LOCAL, "member"), (ANA, "auditor"), (ANA, "admin")])
-def test_who_hears_everything_has_every_kind(principal: Principal, role: Role) -> None:
-    assert [each.name for each in World().source.types(at(principal, role))] == [*KINDS]
-
-
-def test_a_member_has_no_kind_of_which_members_never_hear() -> None:
-    world = World()
-    names = [each.name for each in world.source.types(at(ANA))]
-    assert names == [name for name, kind in KINDS.items() if kind.audience != "auditors"]
-    assert world.source.find(at(ANA), "config.error", b"{}") is None
-    assert world.source.find(at(ANA), "clock:mcp.server.away", b"{}") is None
-
-
 def test_a_topic_is_that_of_those_who_hear_the_same() -> None:
     source, kind = World().source, "mcp.server.away"
     ids = [

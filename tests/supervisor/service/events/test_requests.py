@@ -22,14 +22,11 @@ from actors.protocol.changes import EVENTS_CHANGED
 from actors.protocol.wire.jsonrpc import ErrorObject
 from supervisor.config import Settings
 from supervisor.service.client import Client, Updates
-from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.events.limits import HEARTBEAT_S, MAX_POLLED, MAX_STREAMS, STALLED_S
 from supervisor.service.events.sources import Terminated
-from supervisor.service.gateway import Gateway
-from supervisor.service.port import answer
 from tests.fakes.event_source import NAME, NOW, FakeSource, occurrence
 from tests.fakes.exchanges import Ear, exchange
-from tests.fakes.published import served
+from tests.fakes.published import Served, served
 
 LEGACY, MODERN = Client(version="2025-11-25"), Client(era="modern", version="2026-07-28")
 CLIENTS: dict[Era, Client] = {"legacy": LEGACY, "modern": MODERN}
@@ -42,19 +39,17 @@ TOLD = "notifications/events/"
 class Rig:
     """The doors of many servers, before one source of events."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, running: Served) -> None:
         self.source = FakeSource()
-        gateway.parts.topics.sources = (self.source,)
-        gateway.parts.topics.journal.clock = lambda: NOW + trio.current_time()
-        self.parts = gateway.parts
-        self.doors = DoorTable(gateway, "1.0")
+        self.running = running
+        self.parts = running.gateway.parts
+        self.parts.topics.sources = (self.source,)
+        self.parts.topics.journal.clock = lambda: NOW + trio.current_time()
 
     async def ask(
         self, method: str, client: Client = MODERN, door: str = "", ear: Ear | None = None, **params: Any
     ) -> Any:
-        service = self.doors.find(door).service
-        asked = exchange(client, method, json.dumps(params).encode(), ear=ear)
-        return json.loads((await answer(service, asked)).body)
+        return await self.running.answer(exchange(client, method, json.dumps(params).encode(), ear=ear), door)
 
     async def poll(self, **params: Any) -> Any:
         return (await self.ask("events/poll", **{"name": NAME, **params}))["result"]
@@ -98,7 +93,7 @@ async def passes(clock: MockClock, seconds: float) -> None:
 async def rig() -> AsyncIterator[Rig]:
     async with served({}) as running, trio.open_nursery() as nursery:
         nursery.start_soon(running.gateway.parts.topics.run, trio.Event())
-        yield Rig(running.gateway)
+        yield Rig(running)
         nursery.cancel_scope.cancel()
 
 
@@ -225,13 +220,6 @@ async def test_a_type_that_somebody_does_not_see_is_none_to_them(method: str) ->
             assert (error["code"], error["data"]["kind"]) == (EVENT_NOT_FOUND, "event")
 
 
-async def test_nothing_is_sent_to_an_address_where_nobody_does_that() -> None:
-    async with rig() as it:
-        for method in ("events/subscribe", "events/unsubscribe"):
-            error = (await it.ask(method, ANN, name=NAME))["error"]
-            assert (error["code"], error["data"]["value"]) == (UNSUPPORTED, "webhook")
-
-
 @each_era
 async def test_a_stream_tells_what_happens_and_that_it_lives(era: Era, mock_clock: MockClock) -> None:
     async with rig() as it, streaming(it, client=CLIENTS[era]) as stream:
@@ -307,7 +295,7 @@ async def test_the_end_of_the_daemon_ends_streams_that_go_on_with_the_next_one()
     closing = trio.Event()
     async with served({}) as running, trio.open_nursery() as nursery:
         nursery.start_soon(running.gateway.parts.topics.run, closing)
-        async with streaming(Rig(running.gateway)) as stream:
+        async with streaming(Rig(running)) as stream:
             closing.set()
             await wait_all_tasks_blocked()
             assert stream.told == ["active"]
@@ -375,16 +363,15 @@ async def test_streams_have_a_limit_with_a_share_for_each(monkeypatch: pytest.Mo
 
 async def test_nobody_is_told_of_changed_types_where_the_operator_wants_no_such_notifications() -> None:
     async with served({}, Settings(notify_catalogue_changes=False)) as running:
-        doors = DoorTable(running.gateway, "1.0")
         listen = exchange(MODERN, "subscriptions/listen", updates=Updates())
         with pytest.raises(UnknownMethod):
-            await doors.find("").service.subscribe(listen, EVENTS_CHANGED)
-        await doors.find("all").service.subscribe(listen, EVENTS_CHANGED)
+            await running.doors.find("").service.subscribe(listen, EVENTS_CHANGED)
+        await running.doors.find("all").service.subscribe(listen, EVENTS_CHANGED)
 
 
 async def test_who_listens_is_told_when_what_it_sees_of_types_has_changed(mock_clock: MockClock) -> None:
     async with rig() as it:
-        service, updates = it.doors.find("").service, Updates()
+        service, updates = it.running.doors.find("").service, Updates()
         listen = exchange(MODERN, "subscriptions/listen", updates=updates)
         await service.subscribe(listen, EVENTS_CHANGED)
         await service.subscribe(listen, EVENTS_CHANGED)

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.codes import EVENT_NOT_FOUND, FORBIDDEN
-from actors.errors import CallTimedOut, InvalidArguments, ServerError, ShuttingDown
+from actors.errors import CallTimedOut, InvalidArguments, ServerError
 from actors.principal import LOCAL
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.service.events import topics as topics_module
-from supervisor.service.events.journal import Journal
-from supervisor.service.events.limits import LINGER_S, MAX_ARGUMENTS_BYTES, MAX_EVENT_BYTES, TooManyEvents, UnknownEvent
+from supervisor.service.events.limits import LINGER_S, MAX_ARGUMENTS_BYTES, MAX_EVENT_BYTES, TooManyEvents
 from supervisor.service.events.sources import Terminated, canonical
 from supervisor.service.events.topics import Topic, Topics
 from tests.fakes.event_source import NAME, FakeSource, at, occurrence, topics_of
@@ -42,20 +41,6 @@ async def test_who_wants_the_same_shares_it_whatever_its_arguments_are_written_l
             assert another is not mine
             assert (mine.name, mine.launch, mine.arguments) == (NAME, "desk", b'{"a":1,"b":[1.0,{"x":1,"y":2}]}')
             assert source.following == 2
-
-
-async def test_each_reader_has_a_place_of_its_own() -> None:
-    source = FakeSource()
-    async with topics_of(source) as topics, topics.hold(at(), NAME, NONE) as topic:
-        await source.tell("a", "b")
-        first = topic.after(topic.position(None) or 0, 10)
-        assert first.events == []
-        await source.tell("c", "b")
-        assert ids(topic, first.head) == ["c"]
-        assert ids(topic) == ["a", "b", "c"]
-        assert topic.position(topic.cursor(first.head)) == first.head
-        said = msgspec.json.decode(topic.after(first.head, 1).events[0].body)
-        assert said == {**msgspec.json.decode(occurrence("c")), "name": NAME}
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "a.b.c", "1.2.3.4", "..-1", "x" * 5000])
@@ -99,19 +84,6 @@ async def test_a_topic_that_is_polled_rarely_is_followed_until_the_next_poll(aut
         assert source.following == 1
         await trio.sleep(2)
         assert source.following == 0
-
-
-async def test_a_gap_is_told_to_who_reads_across_it_alone() -> None:
-    source = FakeSource()
-    async with topics_of(source) as topics, topics.hold(at(), NAME, NONE) as topic:
-        await source.tell("a")
-        before = topic.head
-        source.told.active("5", truncated=True)
-        assert topic.after(before, 10).truncated
-        await source.tell("b")
-        assert not topic.after(topic.after(before, 1).head - 1, 10).truncated
-        source.told.active("b", truncated=False)
-        assert not topic.after(topic.head, 10).truncated
 
 
 async def test_a_source_that_cannot_go_on_has_a_gap_each_time_it_begins() -> None:
@@ -186,20 +158,6 @@ async def test_a_bug_costs_one_topic(caplog: pytest.LogCaptureFixture) -> None:
         async with topics.hold(at(), NAME, NONE) as fresh:
             assert not fresh.closed
     assert "a bug while following events" in caplog.text
-
-
-async def test_who_may_not_have_it_any_more_is_found_out_at_any_time() -> None:
-    source = FakeSource()
-    async with topics_of(source) as topics, topics.hold(at("ann"), NAME, NONE) as topic:
-        assert topics.allowed(at("ann"), topic)
-        assert topics.allowed(at("bob"), topic)
-        source.hidden.add("ann")
-        assert not topics.allowed(at("ann"), topic)
-        with pytest.raises(UnknownEvent):
-            async with topics.hold(at("ann"), NAME, NONE):
-                pass
-        source.launch = "desk~0123"  # bob has a login of his own now
-        assert not topics.allowed(at("bob"), topic)
 
 
 async def test_principals_share_how_much_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,20 +257,6 @@ async def test_what_is_no_event_is_dropped_and_told(said: bytes) -> None:
         await topic.wait_after(topic.head, 0)
         assert topic.failure is not None
         assert "dropped" in topic.failure.message
-
-
-async def test_the_end_of_the_daemon_closes_topics_and_ends_none() -> None:
-    source, closing = FakeSource(), trio.Event()
-    topics = Topics((source,), Journal(lambda: 0.0))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(topics.run, closing)
-        async with topics.hold(at(), NAME, NONE) as topic:
-            closing.set()
-            await topic.wait_after(topic.head)
-            assert (topic.closed, topic.ended) == (True, None)
-            with pytest.raises(ShuttingDown):
-                async with topics.hold(at(), NAME, msgspec.Raw(b'{"n":1}')):
-                    pass
 
 
 JSON = st.recursive(

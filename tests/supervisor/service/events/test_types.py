@@ -15,16 +15,12 @@ from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.lists import event_type
-from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.life.states import State
 from actors.messages import SleepServer
 from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.events.limits import MAX_LISTED
 from supervisor.service.events.sources import EventType, list_result
-from supervisor.service.port import answer
-from tests.fakes.exchanges import exchange
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.published import Served, served
 
@@ -66,8 +62,7 @@ async def before(server: FakeServer, era: Era) -> AsyncIterator[Served]:
 
 
 async def listed(running: Served) -> list[Any]:
-    service = DoorTable(running.gateway, "1").find("all").service
-    events: list[Any] = json.loads((await answer(service, exchange(MODERN, "events/list"))).body)["result"]["events"]
+    events: list[Any] = (await running.result("events/list", MODERN, "all"))["events"]
     return events
 
 
@@ -116,13 +111,6 @@ async def test_types_are_read_again_when_their_server_says_that_they_changed(era
         catalogue = running.registry.catalogue
         while [each["name"] for each in await listed(running)] != ["s:tock"]:
             await catalogue.wait_newer(catalogue.version)  # it is made in a thread
-
-
-def test_types_are_saved_with_the_rest_of_an_offer() -> None:
-    made = event_type(msgspec.Raw(json.dumps(typed("tick", "webhook", "push", description="d")).encode()))
-    assert (made.name, made.description, made.delivery) == ("tick", "d", ("push", "webhook"))
-    offer = Offer(events=(made,))
-    assert decode_offer(encode_offer(offer)) == offer
 
 
 @given(st.sets(st.text(min_size=1, max_size=4), max_size=30), st.integers(0, 3))

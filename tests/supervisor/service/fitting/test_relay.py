@@ -13,7 +13,6 @@ from actors.messages import Result
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.service.fitting.relay import (
-    as_tool_result,
     fit,
     lacks,
     not_found,
@@ -21,7 +20,6 @@ from supervisor.service.fitting.relay import (
     translate_error,
     travelling_meta,
     with_lifetime,
-    with_member,
 )
 
 NESTED = b'{ "n" : 1.0, "big":123456789012345678901234567890, "e":"\\u00e9\\/", "resultType":"kept" }'
@@ -144,17 +142,6 @@ def test_a_legacy_client_gets_no_member_of_the_modern_envelope() -> None:
     assert fit(result(b"{}", "modern"), "legacy", "s") == b"{}"
 
 
-def test_other_members_of_meta_stay() -> None:
-    body = b'{"_meta":{' + INFO + b',"own":' + NESTED + b'},"resultType":"complete"}'
-    assert fit(result(body, "modern"), "legacy", "s") == b'{"_meta":{"own":' + NESTED + b"}}"
-
-
-def test_a_meta_that_only_mentions_the_server_information_stays() -> None:
-    meta = b'{"own":"io.modelcontextprotocol/serverInfo","deep":{' + INFO + b"}}"
-    body = b'{"resultType":"complete","_meta":' + meta + b"}"
-    assert fit(result(body, "modern"), "legacy", "s") == b'{"_meta":' + meta + b"}"
-
-
 @pytest.mark.parametrize("meta", [b"5", b'"io.modelcontextprotocol/serverInfo"', b"[]"])
 def test_meta_that_is_no_object_is_no_bug(meta: bytes) -> None:
     body = b'{"resultType":"complete","_meta":' + meta + b"}"
@@ -168,11 +155,6 @@ def test_a_server_that_wants_something_else_is_an_error_of_unknown_outcome(kind:
         fit(result(b'{"resultType":' + kind + b"}", "modern"), era, "s")
     assert caught.value.outcome == "unknown"
     assert caught.value.server == "s"
-
-
-def test_a_member_is_put_in_front_of_any_object() -> None:
-    assert with_member(b"{}", b'"a":1') == b'{"a":1}'
-    assert with_member(b'\n{ "b":2}', b'"a":1') == b'{"a":1, "b":2}'
 
 
 @pytest.mark.case("C26")
@@ -278,15 +260,6 @@ def test_a_missing_resource_says_which() -> None:
     assert not_found("modern", "no", "x|y").error.code == -32602
     assert not_found("legacy", "no", "x|y").error.code == -32002
     assert json.loads(bytes(not_found("legacy", "no", "x|y").error.data))["uri"] == "x|y"
-
-
-def test_a_wish_for_a_capability_is_a_failed_call() -> None:
-    wish = RemoteError(ErrorObject(-32021, "needs sampling"))
-    found = as_tool_result(wish, "tools/call")
-    assert found is not None
-    assert json.loads(bytes(found.body)) == {"content": [{"type": "text", "text": "needs sampling"}], "isError": True}
-    assert as_tool_result(wish, "prompts/get") is None
-    assert as_tool_result(RemoteError(ErrorObject(-32602, "x")), "tools/call") is None
 
 
 @pytest.mark.parametrize(

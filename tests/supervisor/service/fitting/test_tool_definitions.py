@@ -29,12 +29,6 @@ def shown(definition: Any, version: str) -> Any:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_execution_is_told_in_the_revision_that_has_it(version: str) -> None:
-    tool = {"name": "t", "inputSchema": INPUT, "execution": {"taskSupport": "forbidden"}, "x": 1.0}
-    assert ("execution" in shown(tool, version)) == (version == "2025-11-25")
-
-
-@pytest.mark.parametrize("version", VERSIONS)
 def test_the_schema_of_results_is_told_where_there_are_structured_ones(version: str) -> None:
     own = {"name": "t", "inputSchema": INPUT, "outputSchema": OBJECT}
     assert ("outputSchema" in shown(own, version)) == (version >= "2025-06-18")

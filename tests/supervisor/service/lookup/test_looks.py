@@ -8,22 +8,11 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.life.states import State
-from actors.messages import SleepServer
 from supervisor.config import Settings
 from supervisor.service.lookup.lookup import FIRST_PAUSE_S
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.published import Served, served
-
-
-async def asleep(found: Served, *servers: str) -> None:
-    """Send servers to sleep, and wait until everybody can see that."""
-    for server in servers:
-        await found.router.address.ask(SleepServer(server=server))
-    statuses = found.registry.statuses
-    while any(statuses.value[server].state is not State.DORMANT for server in servers):
-        await statuses.wait_newer(statuses.version)
+from tests.fakes.published import served
 
 
 async def test_a_tool_that_was_added_while_its_server_slept_is_found_by_the_first_call_of_it(
@@ -31,7 +20,7 @@ async def test_a_tool_that_was_added_while_its_server_slept_is_found_by_the_firs
 ) -> None:
     fake = FakeServer()
     async with served({"desk": fake}) as found:
-        await asleep(found, "desk")
+        await found.sleep("desk")
         fake.tools = [tool("echo"), tool("sleep")]
         for path in ("desk:sleep", "desk:echo"):
             assert (await found.execute(path, {"s": 0}))["result"]["structuredContent"] == {"s": 0}
@@ -41,7 +30,7 @@ async def test_a_tool_that_was_added_while_its_server_slept_is_found_by_the_firs
 async def test_all_who_call_such_a_tool_at_once_wake_its_server_once(mock_clock: MockClock) -> None:
     fake = FakeServer()
     async with served({"desk": fake}) as found:
-        await asleep(found, "desk")
+        await found.sleep("desk")
         fake.tools = [tool("echo"), tool("sleep")]
         results: list[object] = []
 
@@ -62,7 +51,7 @@ async def test_a_model_that_makes_up_names_wakes_a_sleeping_server_once_in_a_gro
     async with served({"desk": fake, "other": other}) as found:
         woken = []
         for pause_s in (0.0, FIRST_PAUSE_S - 1, 1.0, FIRST_PAUSE_S, FIRST_PAUSE_S):
-            await asleep(found, "desk")
+            await found.sleep("desk")
             mock_clock.jump(pause_s)
             before = fake.starts
             for path in ("desk:nonsense", "desk-nonsense", "desk:more nonsense"):
@@ -77,7 +66,7 @@ async def test_a_model_that_makes_up_names_wakes_a_sleeping_server_once_in_a_gro
 async def test_what_is_only_spelled_alike_does_not_run_after_the_look_but_is_named(mock_clock: MockClock) -> None:
     fake = FakeServer()
     async with served({"desk": fake}) as found:
-        await asleep(found, "desk")
+        await found.sleep("desk")
         fake.tools = [tool("echo"), tool("delete-all")]
         error = failure(await found.execute("desk:deleteAll"))
         assert error["data"]["nearest"][0] == "desk:delete-all"
@@ -87,7 +76,7 @@ async def test_what_is_only_spelled_alike_does_not_run_after_the_look_but_is_nam
 async def test_a_name_that_two_servers_may_have_wakes_neither(mock_clock: MockClock) -> None:
     servers = {"desk": FakeServer(), "desk-top": FakeServer()}
     async with served(servers) as found:
-        await asleep(found, *servers)
+        await found.sleep(*servers)
         for fake in servers.values():
             fake.tools = [tool("echo"), tool("go"), tool("top-go")]
         assert failure(await found.execute("desk-top-go"))["data"]["type"] == "not_found"
@@ -97,7 +86,7 @@ async def test_a_name_that_two_servers_may_have_wakes_neither(mock_clock: MockCl
 async def test_a_server_that_does_not_wake_in_time_is_not_said_to_lack_the_tool(mock_clock: MockClock) -> None:
     fake = FakeServer()
     async with served({"desk": fake}, Settings(call_timeout_s=60.0, first_discovery_wait_s=0.0)) as found:
-        await asleep(found, "desk")
+        await found.sleep("desk")
         fake.silent_at = {"tools/list"}
         errors = []
 
@@ -117,7 +106,7 @@ async def test_a_server_that_does_not_wake_in_time_is_not_said_to_lack_the_tool(
 async def test_a_server_that_does_not_start_is_not_said_to_lack_the_tool(mock_clock: MockClock) -> None:
     fake = FakeServer()
     async with served({"desk": fake}) as found:
-        await asleep(found, "desk")
+        await found.sleep("desk")
         fake.exits_at = "initialize"
         error = failure(await found.execute("desk:new"))
         assert error["data"]["type"] == "starting"

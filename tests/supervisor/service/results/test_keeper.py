@@ -10,7 +10,6 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.errors import InvalidArguments
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.config import ServerConfig
 from supervisor.config.values import MIB
@@ -140,9 +139,3 @@ async def test_what_finds_no_room_at_all_passes_whole() -> None:
     kept = results(max_kept_result_bytes=MIB)
     assert await shortened(kept, body=body_of("word " * 300_000)) == ""
     assert await shortened(kept)
-
-
-async def test_an_address_that_is_none_is_the_fault_of_whoever_wrote_it() -> None:
-    kept = results()
-    with pytest.raises(InvalidArguments):
-        await read(kept, f"{await shortened(kept)}?lines=x")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from supervisor.service.calls.side_by_side import MAX_TEXT_BYTES, Outcome, has_failed, part_of, together
 
 IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
@@ -57,19 +55,6 @@ def test_blocks_stay_and_are_labelled_and_structured_content_has_each_once() -> 
         {"tool_path": "s:d", "structuredContent": {"status": "input_required"}},
     ]
     assert whole["_meta"] == {"mcpvisor/results": [None, {"own": 1}, None, None]}
-
-
-def test_a_call_that_was_made_once_says_which_it_is() -> None:
-    whole = joined(outcome("s:a", text("one")), outcome("s:b"), order=(0, 1, 0))
-    assert whole["content"][-1] == text("[3 m4rk] s:a: the same as [1], made once")
-    assert whole["structuredContent"]["results"][2] == {"tool_path": "s:a", "same_as": 1}
-
-
-@pytest.mark.parametrize(("failed", "waits", "whole"), [(0, 0, False), (1, 0, False), (2, 0, True), (1, 1, False)])
-def test_the_whole_has_failed_only_if_all_have(failed: int, waits: int, whole: bool) -> None:
-    bad = [outcome("s:bad", text("no"), isError=True)] * failed
-    rest = [outcome("s:a", text("x"), waits=bool(waits))] * (2 - failed)
-    assert joined(*bad, *rest).get("isError", False) == whole
 
 
 def test_a_text_that_fits_no_model_is_not_there_twice() -> None:
