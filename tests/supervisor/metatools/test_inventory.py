@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.offer import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Offer, Prompt, Resource
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.wire.jsonrpc import encode
@@ -152,9 +152,3 @@ def test_the_resource_that_a_definition_points_at_gets_its_name_here() -> None:
     ((found,),) = walk(catalogue(s=Offer(resources=(shown,))), "resources")
     assert found["_meta"]["ui"] == {"resourceUri": "mcp://s/ui://x"}
     assert found["_meta"]["own"] == 1
-
-
-def test_a_tool_has_no_other_name_here() -> None:
-    tool = Tool(name="t", definition=raw({"name": "t", "inputSchema": {"type": "object"}, "_meta": {"a": 1}}))
-    definition = inventory.native_definition(catalogue(), "s", tool)
-    assert json.loads(encode(definition)) == json.loads(bytes(tool.definition))

@@ -17,7 +17,6 @@ from actors.search.index import Index
 from benchmarks.discovery import discover_at_once
 from supervisor.metatools import inventory
 from supervisor.metatools.arguments import ResourceQuery, discover, list_resources
-from supervisor.metatools.definitions import KINDS
 from supervisor.metatools.discovery import DiscoverySettings
 from supervisor.metatools.lists import resources_page
 from supervisor.metatools.page import Context
@@ -307,16 +306,3 @@ def test_a_list_is_asked_for_in_many_ways(written: Any, expected: ResourceQuery)
 def test_a_size_that_is_none_is_left_out(definition: bytes) -> None:
     item = Resource(uri="x", name="x", definition=msgspec.Raw(definition))
     assert "size" not in listed(catalogue(a=Offer(resources=(item,))))["resources"][0]
-
-
-def test_a_list_where_nothing_can_be_used_says_so() -> None:
-    found = ask(catalogue(), "*")
-    assert (found["tools"], found["total_found"]) == ([], 0)
-    assert "No server is configured." in found["notice"]
-
-
-def test_a_cursor_at_a_kind_that_is_not_asked_for_counts_none_of_it() -> None:
-    seen = catalogue(a=Offer(tools=tools(3), prompts=(Prompt(name="p"),)), b=Offer(tools=tools(2)))
-    at = inventory.Position("a", KINDS.index("resource"), "x")
-    listing = inventory.Listing(servers=frozenset({"a", "b"}), kinds=frozenset({"tool", "prompt"}), after=at)
-    assert listing.count_shown(seen) == 3

@@ -15,11 +15,9 @@ from actors.protocol.wire import jsonrpc
 from supervisor.metatools import arguments as tools
 from supervisor.metatools import execution, lenient_json
 from supervisor.metatools.definitions import BY_EFFECT, DEFINITIONS, KINDS
-from supervisor.service.calls import failures
 from supervisor.tokens.counting import META_TOKENS, META_TOKENS_BY_EFFECT, Tiktoken, count_tool, load_encoding
 
 PATH = "github:create_issue"
-ARGUMENTS = {"title": "It breaks", "n": 1}
 
 
 def raw(value: Any) -> msgspec.Raw:
@@ -61,67 +59,9 @@ def test_the_one_that_only_reads_takes_what_the_other_one_takes() -> None:
     assert "description" not in json.dumps(reads["inputSchema"])
 
 
-def test_there_are_exactly_four_in_a_fixed_order() -> None:
-    assert [definition["name"] for definition in DEFINITIONS] == [
-        "discover_mcp_tools",
-        "execute_mcp_tool",
-        "list_mcp_resources",
-        "read_mcp_resource",
-    ]
-    assert all(definition["inputSchema"]["type"] == "object" for definition in DEFINITIONS)
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        {"tool_path": PATH, "arguments": ARGUMENTS},
-        {"tool_path": PATH, "arguments": json.dumps(ARGUMENTS)},
-        {"tool_path": PATH, "arguments": json.dumps(json.dumps(ARGUMENTS))},
-        json.dumps({"tool_path": PATH, "arguments": ARGUMENTS}),
-        {"tool_path": PATH, **ARGUMENTS},
-        {"tool_path": PATH, "arguments": None, **ARGUMENTS},
-        {"tool_path": PATH, "arguments": {}, **ARGUMENTS},
-        {"tool_path": {"tool_path": PATH, "arguments": ARGUMENTS}},
-        {"tool_path": json.dumps({"tool_path": PATH, "arguments": ARGUMENTS})},
-        {"tool_path": {"tool_path": PATH}, "arguments": ARGUMENTS},
-        {"tool_path": {"tool_path": PATH, "arguments": ARGUMENTS}, "arguments": ARGUMENTS},
-        {"arguments": {"tool_path": PATH, "arguments": ARGUMENTS}},
-        {"arguments": {"tool_path": PATH, **ARGUMENTS}},
-        {"arguments": json.dumps({"tool_path": PATH, **ARGUMENTS})},
-        {"tool_path": None, "arguments": {"tool_path": PATH, **ARGUMENTS}},
-        {"tool_path": PATH, "arguments": {"tool_path": PATH, "arguments": ARGUMENTS}},
-        *({key: PATH, "arguments": ARGUMENTS} for key in tools.PATH_KEYS),
-        *({"tool_path": PATH, key: ARGUMENTS} for key in tools.ARGUMENT_KEYS),
-        *({"tool_path": PATH, key: json.dumps(ARGUMENTS)} for key in tools.ARGUMENT_KEYS),
-        {"tool": PATH, "parameters": ARGUMENTS},
-    ],
-)
-def test_what_a_model_plainly_meant_is_understood(written: Any) -> None:
-    assert execute(written) == (PATH, ARGUMENTS)
-
-
-@pytest.mark.parametrize("nothing", [{}, None, "", "{}", "null", [], "[]"])
-def test_no_arguments_may_be_written_in_any_way(nothing: Any) -> None:
-    assert execute({"tool_path": PATH, "arguments": nothing}) == (PATH, {})
-    assert execute({"tool_path": PATH}) == (PATH, {})
-
-
-def test_words_for_the_path_stay_arguments_where_there_is_a_path() -> None:
-    own = {"name": "x", "path": "/tmp", "tool": "y"}
-    assert execute({"tool_path": PATH, **own}) == (PATH, own)
-    assert execute({"tool_path": PATH, "arguments": own}) == (PATH, own)
-    assert execute({"arguments": {"tool_path": PATH, "name": "x"}}) == (PATH, {"name": "x"})
-
-
 def test_an_object_of_thousands_that_names_a_path_is_no_call_in_a_call() -> None:
     own = {"tool_path": PATH, "arguments": {}, **{f"k{number}": 0 for number in range(2000)}}
     assert execute({"tool_path": PATH, "arguments": own}) == (PATH, own)
-
-
-def test_a_plain_value_under_another_word_for_arguments_is_an_argument() -> None:
-    assert execute({"tool_path": PATH, "input": "some text"}) == (PATH, {"input": "some text"})
-    found = execution.execute(raw({"tool_path": PATH, "input": {"a": 1}}))
-    assert (found.wrapper, bytes(found.arguments)) == ("input", b'{"a": 1}')
 
 
 def test_arguments_that_are_an_object_are_not_touched() -> None:
@@ -130,54 +70,11 @@ def test_arguments_that_are_an_object_are_not_touched() -> None:
     assert bytes(found.arguments) == text
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        {},
-        None,
-        "not json",
-        5,
-        [1],
-        {"tool_path": ""},
-        {"tool_path": "  "},
-        {"tool_path": 5},
-        {"tool_path": PATH, "arguments": "free text"},
-        {"tool_path": PATH, "arguments": [1, 2]},
-        {"tool_path": PATH, "arguments": 5},
-        {"arguments": ARGUMENTS},
-        {"tool_path": {"tool_path": {"tool_path": {"tool_path": {"tool_path": PATH}}}}},
-    ],
-)
-def test_what_is_not_plain_is_answered_with_the_schema_in_the_text_and_not_twice(written: Any) -> None:
-    with pytest.raises(InvalidArguments) as caught:
-        execution.execute(raw(written))
-    error = caught.value
-    assert error.code == -32602
-    result = json.loads(failures.result(error))
-    text, data = result["content"][0]["text"], result["structuredContent"]["error"]
-    assert text.startswith("execute_mcp_tool: ")
-    assert text.count('"required":["tool_path","arguments"]') == 1
-    assert data["type"] == "invalid"
-    assert data["outcome"] == "not_sent"
-    assert "schema" not in data
-
-
 def test_an_error_names_the_keys_that_were_received_and_no_values() -> None:
     with pytest.raises(InvalidArguments) as caught:
         execution.execute(raw({"tol_path": PATH, "secret": "s3cr3t-value"}))
     assert "'tol_path' (string), 'secret' (string)" in caught.value.message
     assert "s3cr3t-value" not in caught.value.message
-
-
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [(5, "number"), (None, "null"), (True, "boolean"), ([1], "list"), ([], "empty list")],
-)
-def test_an_error_says_what_kind_of_value_was_received(value: Any, kind: str) -> None:
-    with pytest.raises(InvalidArguments, match=rf"received 'tool_path' \({kind}\)"):
-        execution.execute(raw({"tool_path": value}))
-    with pytest.raises(InvalidArguments, match=rf"received 'query' \({kind}\)"):
-        tools.discover(raw({"query": value}), 50)
 
 
 def test_where_several_may_stand_an_error_says_both_ways() -> None:
@@ -229,47 +126,12 @@ def test_the_default_limit_obeys_the_maximum() -> None:
     assert tools.discover(raw({"query": "q"}), 50).limit == 10
 
 
-@pytest.mark.parametrize(
-    ("kinds", "expected"),
-    [
-        (None, {"tool"}),
-        ([], {"tool"}),
-        ("", {"tool"}),
-        ("resource", {"resource"}),
-        ("Tools, prompts", {"tool", "prompt"}),
-        (["tools", "template"], {"tool", "template"}),
-    ],
-)
-def test_kinds_may_be_one_word_or_plural(kinds: Any, expected: set[str]) -> None:
-    assert tools.discover(raw({"query": "q", "kinds": kinds}), 50).kinds == expected
-
-
-@pytest.mark.parametrize("kinds", [["nothing"], 5, [5], {"tool": 1}, "everything"])
-def test_other_kinds_are_refused(kinds: Any) -> None:
-    with pytest.raises(InvalidArguments, match="kinds"):
-        tools.discover(raw({"query": "q", "kinds": kinds}), 50)
-
-
 @pytest.mark.parametrize("key", ["requires_confirmation", "requiresConfirmation"])
 def test_a_confirmation_is_wanted_or_not_and_nothing_else(key: str) -> None:
     read = [tools.discover(raw({"query": "q", key: value}), 50) for value in (True, False, None)]
     assert [each.requires_confirmation for each in read] == [True, False, None]
     with pytest.raises(InvalidArguments, match="'requires_confirmation' must be true or false"):
         tools.discover(raw({"query": "q", key: "perhaps"}), 50)
-
-
-@pytest.mark.parametrize(
-    ("written", "query"),
-    [
-        ({"query": "read a file"}, "read a file"),
-        ({"q": "read"}, "read"),
-        ({"query": ["read", "file"]}, "read file"),
-        ({"query": ""}, ""),
-        ('{"query": "read"}', "read"),
-    ],
-)
-def test_a_query_is_read_generously(written: Any, query: str) -> None:
-    assert tools.discover(raw(written), 50).query == query
 
 
 def read(written: Any, most: int) -> tools.Discover | None:
@@ -299,25 +161,8 @@ def test_a_query_is_unwrapped_a_few_times_and_no_more() -> None:
         tools.discover(raw({"query": written}), 50)
 
 
-@pytest.mark.parametrize("written", [{}, None, {"query": None}, {"query": 5}, {"query": {"a": 1}}, {"query": [1]}])
-def test_a_query_that_is_no_text_is_refused(written: Any) -> None:
-    with pytest.raises(InvalidArguments, match="discover_mcp_tools: 'query' must be a string"):
-        tools.discover(raw(written), 50)
-
-
 def test_a_query_of_any_length_that_is_read_at_all_is_kept_whole() -> None:
     assert len(tools.discover(raw({"query": "x" * 200_000}), 50).query) == 200_000
-
-
-@pytest.mark.parametrize("key", tools.URI_KEYS)
-def test_the_uri_of_a_resource_may_have_another_name(key: str) -> None:
-    assert tools.read_resource(raw({key: " docs|file:///a "})) == "docs|file:///a"
-
-
-@pytest.mark.parametrize("written", [{}, {"uri": ""}, {"uri": 5}, {"uri": None}, "x"])
-def test_a_resource_without_a_uri_is_refused(written: Any) -> None:
-    with pytest.raises(InvalidArguments, match="read_mcp_resource"):
-        tools.read_resource(raw(written))
 
 
 def test_a_resource_of_one_server_with_another_beside_it_is_refused() -> None:
@@ -392,11 +237,6 @@ def test_json_that_python_cannot_hold_is_no_bug() -> None:
 def test_a_discover_that_names_too_much_is_told_the_limit(asked: Any, said: str) -> None:
     with pytest.raises(InvalidArguments, match=said):
         tools.discover(raw(asked), 50)
-
-
-def test_a_hundred_servers_may_be_named() -> None:
-    named = {f"s{number}" for number in range(100)}
-    assert tools.discover(raw({"query": "x", "servers": sorted(named)}), 50).servers == named
 
 
 @pytest.mark.parametrize(("sign", "limit"), [("", 50), ("-", 1)])

@@ -83,7 +83,7 @@ VERBS = ("create", "delete", "list", "rename", "search", "draw", "bake", "play",
     st.booleans(),
     st.integers(0, MAX_NEEDS),
 )
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_names_of_any_length_leave_a_page_within_its_budget(
     letters: list[str], lengths: list[int], count: int, same: bool, lists: int
 ) -> None:
