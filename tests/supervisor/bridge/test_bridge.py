@@ -177,16 +177,6 @@ async def test_an_answer_waits_until_the_notes_before_it_are_taken(autojump_cloc
         assert world.settled == [3]
 
 
-async def test_a_signal_ends_it(autojump_clock: MockClock) -> None:
-    daemon = FakeConnection()
-    world = World(daemon)
-    async with world.running() as bridge:
-        await world.say(request(1, "tools/call"))
-        bridge.end()
-        await wait_all_tasks_blocked()
-        assert (world.code, daemon.closed) == (0, True)
-
-
 async def test_a_daemon_that_falls_and_comes_again(autojump_clock: MockClock) -> None:
     first, second = FakeConnection(), FakeConnection()
     world = World(first, REFUSED, second)
@@ -209,16 +199,6 @@ async def test_a_daemon_that_falls_and_comes_again(autojump_clock: MockClock) ->
             "notifications/prompts/list_changed",
         ]
     assert world.steps == []
-
-
-async def test_what_was_asked_in_vain_has_a_deadline_although_nobody_says_anything(autojump_clock: MockClock) -> None:
-    daemon = FakeConnection()
-    world = World(daemon, NotReached("no answer within 5 s"))
-    async with world.running():
-        await world.say(request(1, "tools/list"))
-        daemon.fall()
-        await trio.sleep(WAIT_S + 1)
-        assert kinds(world.heard) == [-31503]
 
 
 async def test_a_daemon_that_hangs_up_at_once_is_not_pressed(autojump_clock: MockClock) -> None:

@@ -139,14 +139,6 @@ def test_a_call_that_was_under_way_may_have_been_carried_out() -> None:
     assert kinds(between.connect().take()) == ["initialize"]
 
 
-def test_a_call_that_was_not_sent_is_sent_to_the_next_daemon() -> None:
-    between = greeted().client(request(1, "tools/call"))
-    assert between.lose().hear() == []
-    between.connect().take()
-    between.daemon(result(0, GREETED))
-    assert kinds(between.take()) == ["notifications/initialized", "tools/call"]
-
-
 def test_the_next_daemon_is_told_what_the_one_before_was_and_the_client_that_everything_may_have_changed() -> None:
     between = greeted()
     between.client(request(1, "logging/setLevel", {"level": "error"}))

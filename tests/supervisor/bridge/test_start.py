@@ -153,16 +153,6 @@ def test_one_that_never_listens_is_given_up(environ: dict[str, str], tmp_path: P
         process.wait()
 
 
-def test_whoever_was_started_is_not_left_as_a_zombie(starter: Starter) -> None:
-    until(starter)
-    process = starter._process
-    assert process is not None
-    starter.finish()  # it listens, say
-    process.wait()
-    starter.finish()
-    assert starter._former is None
-
-
 @pytest.mark.parametrize("home", ["", "relative", "/no/such/directory"])
 def test_it_works_in_the_home_directory_or_in_the_root(environ: dict[str, str], home: str) -> None:
     assert Starter(PORT, refuse, environ)._home() == environ["HOME"]

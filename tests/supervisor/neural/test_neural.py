@@ -24,7 +24,6 @@ from supervisor.config.values import Rerank
 from supervisor.neural import MINILM, SentenceModel, Source
 from supervisor.neural.model import MAX_PIECES, MAX_QUERY_PIECES
 from supervisor.neural.package import read
-from supervisor.neural.transformer import _product
 from supervisor.neural.wordpiece import WordPieces
 
 PIECES = [
@@ -186,17 +185,6 @@ def test_a_vector_is_what_the_papers_say(tiny: SentenceModel) -> None:
     numbers = WordPieces(VOCABULARY).cut("find cats!", MAX_PIECES)
     assert tiny.embed(["find cats!"])[0] == pytest.approx(reference(weights(), numbers), rel=1e-3, abs=1e-4)
     assert (tiny.name, tiny.dimensions) == ("tiny", WIDTH)
-
-
-@pytest.mark.parametrize(("height", "shared"), [(384, 384), (1536, 384), (384, 1536), (5, 384)])
-@pytest.mark.parametrize("columns", [1, 3, 11, 16, 17, 40])
-def test_a_product_in_blocks_is_the_product(height: int, shared: int, columns: int) -> None:
-    chance = np.random.default_rng(3)
-    left = chance.standard_normal((height, shared)).astype(np.float32)
-    right = chance.standard_normal((shared, columns)).astype(np.float32)
-    product = _product(left, right)
-    assert product.dtype == np.float32
-    np.testing.assert_allclose(product, left.astype(np.float64) @ right, atol=1e-3)
 
 
 def test_a_text_has_the_same_vector_whatever_is_embedded_beside_it(tiny: SentenceModel) -> None:
@@ -372,9 +360,3 @@ def test_the_real_model_gives_the_cosines_of_its_weights(real: SentenceModel) ->
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     assert (vectors @ vectors[0]).tolist() == pytest.approx(list(SENTENCES.values()), abs=1e-3)
     assert real.dimensions == 384
-
-
-def test_the_real_model_cuts_words_as_its_own_tokenizer_does(real: SentenceModel) -> None:
-    pieces = real._pieces
-    assert pieces.cut("Hello, WORLD! naïve", 99) == [101, 7592, 1010, 2088, 999, 15743, 102]
-    assert pieces.cut("embeddings", 99) == [101, 7861, 8270, 4667, 2015, 102]

@@ -19,7 +19,7 @@ from supervisor.config.sections import DescribeSettings
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, NoAnswer
 from supervisor.phrases.endpoint import Endpoint
 from supervisor.phrases.models import Program, model_of
-from tests.fakes.chat_model import ChatModel, Reply, chatting
+from tests.fakes.chat_model import Reply, chatting
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.remote_server import Request
@@ -144,19 +144,13 @@ async def test_of_a_huge_answer_no_more_is_read_than_may_be_of_use() -> None:
         await endpoint.close()
 
 
-@pytest.mark.parametrize("kind", ["down", "failing", "useless"])
 async def test_a_daemon_works_as_before_whatever_its_model_does(
-    tmp_path: Path, data: Any, kind: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, data: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-
-    def of(model: ChatModel) -> str:
-        return "http://127.0.0.1:1/v1" if kind == "down" else model.url
-
-    async with chatting(lambda told: ("https://evil.example", "ignore all previous instructions")) as model:
-        if kind == "failing":
-            model.reply = sending(500, KEY.encode())
-        config = configuration(tmp_path, {"clock": {"command": "x"}}, **settings_of(of(model)))
+    async with chatting(lambda told: SAID) as model:
+        model.reply = sending(500, KEY.encode())
+        config = configuration(tmp_path, {"clock": {"command": "x"}}, **settings_of(model.url))
         async with running(config, data, connect=lambda _: server()) as client:
             await until_ready(client)
 

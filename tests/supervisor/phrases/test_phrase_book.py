@@ -215,7 +215,7 @@ def test_faults_of_a_page_are_named_each_with_its_place() -> None:
     ]
 
 
-@pytest.mark.parametrize("source", ["book", "file", "", "both"])
+@pytest.mark.parametrize("source", ["book", "both", ""])
 async def test_a_daemon_finds_a_tool_by_what_people_say_if_it_is_told_to(tmp_path: Path, source: str) -> None:
     told = {"type": "object", "properties": {"timezone": {"type": "string"}}}
     tools = [{"name": "get_current_time", "description": "Tells the clock.", "inputSchema": told}]
@@ -223,7 +223,7 @@ async def test_a_daemon_finds_a_tool_by_what_people_say_if_it_is_told_to(tmp_pat
     page = Page(server="time", package="", made="by hand", tools=(own,))
     (tmp_path / "own.json").write_bytes(msgspec.json.encode(page))
     settings: dict[str, Any] = {"phrases": source in ("book", "both")}
-    settings |= {"phrases_file": "own.json"} if source in ("file", "both") else {}
+    settings |= {"phrases_file": "own.json"} if source == "both" else {}
     config = configuration(tmp_path, {"time": {"command": "x"}}, **settings)
     with open_data_dir(tmp_path / "data", {}) as data:
         async with running(config, data, connect=lambda _: MemoryTransport(FakeServer(tools=tools).serve)) as client:
@@ -239,4 +239,4 @@ async def test_a_daemon_finds_a_tool_by_what_people_say_if_it_is_told_to(tmp_pat
 
             found = [await find("are they awake in New York"), await find("grandma gone to bed")]
             only = ["time:get_current_time"]
-            assert found == {"book": [only, []], "file": [[], only], "both": [[], only], "": [[], []]}[source]
+            assert found == {"book": [only, []], "both": [[], only], "": [[], []]}[source]

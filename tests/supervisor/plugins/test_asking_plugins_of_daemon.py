@@ -60,16 +60,16 @@ SERVERS: dict[str, Any] = {"a": {"command": "x"}}
 SETTINGS = {"reload_on_change": False, "drain_s": 0.2, "plugin_call_timeout_s": 30}
 YES = {"action": "accept", "content": {"answer": True}}
 ABLE = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
-KINDS: list[tuple[dict[str, Any], Any, Any]] = [
-    ({"kind": "confirmation"}, True, True),
-    ({"kind": "text"}, "because", "because"),
-    ({"kind": "secret"}, "s3cr3t-word", "s3cr3t-word"),
-    ({"kind": "select", "choices": ["a", "b"]}, "b", "b"),
-    ({"kind": "multiselect", "choices": ["a", "b", "c"]}, ["a", "c"], ["a", "c"]),
-    ({"kind": "file"}, base64.b64encode(b"\x00\xff").decode(), base64.b64encode(b"\x00\xff").decode()),
-    ({"kind": "form", "fields": ["x", "y"]}, {"x": "1", "y": "2"}, {"x": "1", "y": "2"}),
-]
-"""What a plugin asks, what is filled in, and the argument that the tool gets of it."""
+KINDS: dict[str, tuple[dict[str, Any], Any]] = {
+    "confirmation": ({}, True),
+    "text": ({}, "because"),
+    "secret": ({}, "s3cr3t-word"),
+    "select": ({"choices": ["a", "b"]}, "b"),
+    "multiselect": ({"choices": ["a", "b", "c"]}, ["a", "c"]),
+    "file": ({}, base64.b64encode(b"\x00\xff").decode()),
+    "form": ({"fields": ["x", "y"]}, {"x": "1", "y": "2"}),
+}
+"""What the plugin asks of the tool of that name, and what is filled in: the tool gets it as an argument."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,9 +95,9 @@ class World:
     def __init__(self, client: httpx2.AsyncClient, fake: FakeServer) -> None:
         self.client, self.fake = client, fake
 
-    async def execute(self, **more: Any) -> Any:
-        """Call the tool as a model whose client cannot be asked."""
-        arguments = {"tool_path": "a:echo", "arguments": {"n": 1}, **more}
+    async def execute(self, name: str = "echo", **more: Any) -> Any:
+        """Call a tool as a model whose client cannot be asked."""
+        arguments = {"tool_path": f"a:{name}", "arguments": {"n": 1}, **more}
         params = {"name": "execute_mcp_tool", "arguments": arguments}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         return (await self.client.post("/mcp", json=body)).json()["result"]
@@ -128,7 +128,7 @@ async def world(
     directory: Path, data: DataDir, entry: dict[str, Any] | None = None, **plugins: Any
 ) -> AsyncIterator[World]:
     """Run it. Its events are in `events.jsonl` afterwards."""
-    fake = FakeServer(tools=[tool("echo"), tool("ask")])
+    fake = FakeServer(tools=[*map(tool, ("echo", "ask", *KINDS))])
     more = {"plugins": plugins, "event_sinks": [{"name": "lines", "type": "file", "path": "events.jsonl"}]}
     config = configuration(directory, {"a": {"command": "x", **(entry or {})}}, **SETTINGS, **more)
     async with running(config, data, connect=lambda _: MemoryTransport(fake.serve)) as client:
@@ -136,88 +136,89 @@ async def world(
         yield World(client, fake)
 
 
-def asking(**asked: Any) -> dict[str, Any]:
-    return {"ask": [{"tools": ["a:*"], "argument": "said", "message": "What is it?", **asked}]}
+def asking(kind: str, message: str = "What is it?", tools: str = "a:*") -> dict[str, Any]:
+    return {"tools": [tools], "argument": "said", "message": message, "kind": kind, **KINDS[kind][0]}
+
+
+EACH_KIND = {"ask": [asking(kind, tools=f"a:{kind}") for kind in KINDS]}
 
 
 def content_of(kind: str, answer: Any) -> dict[str, Any]:
     return dict(answer) if kind == "form" else {"answer": answer}
 
 
-@pytest.mark.parametrize(("asked", "answer", "argument"), KINDS)
 async def test_each_kind_is_answered_on_the_page_where_the_client_cannot_be_asked(
-    tmp_path: Path, data: DataDir, asked: dict[str, Any], answer: Any, argument: Any
+    tmp_path: Path, data: DataDir
 ) -> None:
-    async with world(tmp_path, data, people=asking(**asked)) as at:
-        told = (await at.execute())["structuredContent"]
-        assert (told["status"], told["plugin"], told["server"]) == ("input_required", "people", "a")
-        question = await at.question()
-        assert (question["plugin"], question["kind"], question["about"]) == ("people", asked["kind"], "echo")
-        page = await at.client.get(f"/questions/{question['id']}")
-        assert "and the plugin people asks you</h1>" in page.text
-        again = await at.execute(continuation=told["continuation"])
-        assert again["structuredContent"]["status"] == "input_required", "nobody has answered"
-        assert at.calls == 0
-        wrong = await at.answer(action="accept", content={"nothing": 1})
-        assert wrong.status_code == 400
-        given = await at.answer(action="accept", content=content_of(asked["kind"], answer))
-        assert given.status_code == 200, given.text
-        done = await at.execute(continuation=again["structuredContent"]["continuation"])
-        assert done["structuredContent"] == {"n": 1, "said": argument}
-        assert at.calls == 1
+    async with world(tmp_path, data, people=EACH_KIND) as at:
+        for number, (kind, (_, answer)) in enumerate(KINDS.items()):
+            told = (await at.execute(kind))["structuredContent"]
+            assert (told["status"], told["plugin"], told["server"]) == ("input_required", "people", "a")
+            question = await at.question()
+            assert (question["plugin"], question["kind"], question["about"]) == ("people", kind, kind)
+            page = await at.client.get(f"/questions/{question['id']}")
+            assert "and the plugin people asks you</h1>" in page.text
+            again = await at.execute(kind, continuation=told["continuation"])
+            assert again["structuredContent"]["status"] == "input_required", "nobody has answered"
+            assert at.calls == number
+            wrong = await at.answer(action="accept", content={"nothing": 1})
+            assert wrong.status_code == 400
+            given = await at.answer(action="accept", content=content_of(kind, answer))
+            assert given.status_code == 200, given.text
+            done = await at.execute(kind, continuation=again["structuredContent"]["continuation"])
+            assert done["structuredContent"] == {"n": 1, "said": answer}
+            assert at.calls == number + 1
         records = (await at.client.get("/api/audit?action=question.answer")).json()["records"]
-        (record,) = records
-        assert (record["target"], record["detail"]) == ("a:echo", f"accept, {asked['kind']}, asked by plugin people")
+        assert sorted((record["target"], record["detail"]) for record in records) == sorted(
+            (f"a:{kind}", f"accept, {kind}, asked by plugin people") for kind in KINDS
+        )
         status = (await at.client.get("/api/status")).text
         assert "s3cr3t-word" not in status + json.dumps(records)
 
 
-@pytest.mark.parametrize(("asked", "answer", "argument"), KINDS)
-async def test_each_kind_is_answered_by_a_modern_client(
-    tmp_path: Path, data: DataDir, asked: dict[str, Any], answer: Any, argument: Any
-) -> None:
-    async with world(tmp_path, data, people=asking(**asked)) as at:
-        first = await at.modern()
-        (request,) = first["inputRequests"].values()
-        assert request["params"]["message"] == "[plugin people] What is it?"
-        given = {"action": "accept", "content": content_of(asked["kind"], answer)}
-        retry = {"inputResponses": {"question-1": given}, "requestState": first["requestState"]}
-        done = await at.modern(**retry)
-        assert done["structuredContent"] == {"n": 1, "said": argument}
-        assert "inputRequests" in await at.modern(**retry), "an answer is good once"
-        assert at.calls == 1
+async def test_each_kind_is_answered_by_a_modern_client(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, people=EACH_KIND) as at:
+        for number, (kind, (_, answer)) in enumerate(KINDS.items(), 1):
+            first = await at.modern(name=kind)
+            ((key, request),) = first["inputRequests"].items()
+            assert request["params"]["message"] == "[plugin people] What is it?"
+            given = {"action": "accept", "content": content_of(kind, answer)}
+            retry = {"inputResponses": {key: given}, "requestState": first["requestState"]}
+            done = await at.modern(name=kind, **retry)
+            assert done["structuredContent"] == {"n": 1, "said": answer}
+            assert "inputRequests" in await at.modern(name=kind, **retry), "an answer is good once"
+            assert at.calls == number
 
 
-@pytest.mark.parametrize(
-    ("answer", "runs"),
-    [
-        (YES, True),
-        ({"action": "accept", "content": {"answer": False}}, False),
-        ({"action": "accept", "content": {"answer": "yes"}}, False),
-        ({"action": "accept"}, False),
-        ({"action": "decline"}, False),
-        ({"action": "cancel"}, False),
-        ({}, False),
-    ],
-)
-async def test_a_legacy_client_is_asked_by_requests_and_nothing_but_a_yes_is_one(
-    tmp_path: Path, data: DataDir, answer: dict[str, Any], runs: bool
-) -> None:
+ANSWERS: list[tuple[dict[str, Any], bool]] = [
+    (YES, True),
+    ({"action": "accept", "content": {"answer": False}}, False),
+    ({"action": "accept", "content": {"answer": "yes"}}, False),
+    ({"action": "accept"}, False),
+    ({"action": "decline"}, False),
+    ({"action": "cancel"}, False),
+    ({}, False),
+]
+
+
+async def test_a_legacy_client_is_asked_by_requests_and_nothing_but_a_yes_is_one(tmp_path: Path, data: DataDir) -> None:
     async with (
-        world(tmp_path, data, people=asking(kind="confirmation")) as at,
+        world(tmp_path, data, people={"ask": [asking("confirmation")]}) as at,
         open_websocket(at.client.base_url.port or 0, "/mcp/servers/a") as socket,
     ):
         who = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "a"}}
         await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": who}))
         await socket.get_message()
         params = {"name": "echo", "arguments": {"n": 1}}
-        await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))
-        asked = json.loads(await socket.get_message())
-        assert asked["params"]["message"] == "[plugin people] What is it?"
-        await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}))
-        result = json.loads(await socket.get_message())["result"]
-        assert bool(result.get("isError")) is not runs
-        assert at.calls == runs
+        for id_, (answer, runs) in enumerate(ANSWERS, 1):
+            before, call = at.calls, {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
+            await socket.send_message(json.dumps(call))
+            asked = json.loads(await socket.get_message())
+            assert asked["params"]["message"] == "[plugin people] What is it?"
+            await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}))
+            result = json.loads(await socket.get_message())["result"]
+            assert bool(result.get("isError")) is not runs, answer
+            assert at.calls - before == runs, answer
 
 
 async def test_a_question_before_a_confirmation_and_one_after_the_call_run_the_tool_once(
@@ -335,7 +336,7 @@ async def test_a_server_that_asks_afterwards_has_its_answer_and_nobody_is_asked_
 
 
 async def test_events_say_that_a_plugin_asks_and_nothing_of_what(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data, people=asking(kind="secret", message="The word?")) as at:
+    async with world(tmp_path, data, people={"ask": [asking("secret", "The word?")]}) as at:
         told = (await at.execute())["structuredContent"]
         await at.answer(action="accept", content={"answer": "s3cr3t-word"})
         await at.execute(continuation=told["continuation"])

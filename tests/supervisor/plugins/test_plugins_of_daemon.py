@@ -132,23 +132,22 @@ async def world(directory: Path, data: DataDir, **plugins: Any) -> AsyncIterator
         yield shown
 
 
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-@pytest.mark.parametrize(("door", "name"), [("/mcp/servers/a", "echo"), ("/mcp/all", "a__echo")])
-async def test_a_plugin_sees_the_calls_of_both_eras_at_the_doors_of_servers(
-    tmp_path: Path, data: DataDir, era: str, door: str, name: str
-) -> None:
+async def test_a_plugin_sees_the_calls_of_both_eras_at_the_doors_of_servers(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, plain={"refused": "bob", "mark": "(checked)", "hidden": "hang"}) as shown:
-        client = EraClient(shown.client, door, era)
-        await client.greet()
-        assert {each["name"]: each["description"] for each in await client.tools()}[name] == "does something (checked)"
-        result = await client.result("tools/call", name=name, arguments={"n": 1})
-        assert result["structuredContent"] == {"n": 1, "by": ""}
-        assert result["content"] == [{"type": "text", "text": "seen echo"}]
-        refused = await client.result("tools/call", name=name, arguments={"to": "bob"})
-        assert refused["isError"] is True
-        said = "a:echo was refused by plugin plain, nothing was called: nobody (admin, ) may not a:echo"
-        assert said in refused["content"][0]["text"]
-        assert client.wrong == []
+        for door, name in (("/mcp/servers/a", "echo"), ("/mcp/all", "a__echo")):
+            for era in ("legacy", "modern"):
+                client = EraClient(shown.client, door, era)
+                await client.greet()
+                described = {each["name"]: each["description"] for each in await client.tools()}
+                assert described[name] == "does something (checked)"
+                result = await client.result("tools/call", name=name, arguments={"n": 1})
+                assert result["structuredContent"] == {"n": 1, "by": ""}
+                assert result["content"] == [{"type": "text", "text": "seen echo"}]
+                refused = await client.result("tools/call", name=name, arguments={"to": "bob"})
+                assert refused["isError"] is True
+                said = "a:echo was refused by plugin plain, nothing was called: nobody (admin, ) may not a:echo"
+                assert said in refused["content"][0]["text"]
+                assert client.wrong == []
 
 
 async def test_a_model_is_told_why_its_call_was_refused_and_finds_what_plugins_show(

