@@ -86,24 +86,6 @@ def test_of_two_tools_of_one_name_the_first_stays() -> None:
     assert "a second tool of the name 'a'" in offer.problems[0]
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        ({}, {"type": "object"}),
-        ({"properties": {}}, {"type": "object", "properties": {}}),
-        ({"type": "object", "a": 1}, {"type": "object", "a": 1}),
-    ],
-)
-def test_a_schema_without_a_type_gets_one(schema: Any, expected: Any) -> None:
-    (tool,) = offer_of({"name": "a", "inputSchema": schema}).tools
-    assert json.loads(bytes(tool.input_schema)) == expected
-
-
-def test_a_tool_without_a_schema_takes_an_object() -> None:
-    (tool,) = offer_of({"name": "a"}).tools
-    assert json.loads(bytes(tool.input_schema)) == {"type": "object"}
-
-
 def test_parameters_are_found_one_level_deep_and_are_bounded() -> None:
     inner = {"properties": {"deep": {"description": "found", "properties": {"deeper": {}}}}}
     schema = {"properties": {"list": {"items": inner}, "object": inner, "odd": 7}, "required": ["list", 7]}

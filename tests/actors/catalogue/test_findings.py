@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 
 from actors.catalogue.findings import (
     MAX_SCHEMA_DEPTH,
-    RULES,
     description_findings,
     duplicates,
-    found,
-    levels,
     name_findings,
     quote,
     schema_findings,
@@ -153,26 +150,12 @@ def test_twins_differ_in_case_separators_or_look_alikes() -> None:
     assert duplicates(["_", "-"]) == {}
 
 
-def test_every_rule_has_a_severity_and_words() -> None:
-    for code in RULES:
-        finding = found(code)
-        assert finding.severity in {"note", "warning"}
-        assert finding.message.isascii()
-        assert "`" not in finding.message
-        assert found(code, "here").message == f"{finding.message} (here)"
-
-
 @given(st.text(max_size=200), st.integers(4, 80))
 def test_quoted_text_is_bounded_and_printable(text: str, limit: int) -> None:
     literal = quote(text, limit)
     assert literal.isascii()
     assert literal.isprintable()
     assert len(literal) <= limit
-
-
-def test_levels_count_objects_and_lists() -> None:
-    assert sorted(depth for _, depth in levels({"a": [{"b": 1}], "c": {}})) == [1, 2, 2, 3]
-    assert list(levels("text")) == []
 
 
 def test_ten_thousand_names_that_differ_in_separators_alone_are_told_in_little_room() -> None:

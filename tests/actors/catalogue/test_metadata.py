@@ -137,11 +137,6 @@ def test_a_tool_without_a_schema_is_said_to_have_none() -> None:
     assert codes(describe("acme", tool(raw))) == ["schema-missing"]
 
 
-def test_a_tool_made_by_hand_has_the_schema_it_was_given() -> None:
-    by_hand = Tool(name="do_thing", described=quoted(GOOD), input_schema=msgspec.Raw(b'{"type":"object"}'))
-    assert codes(describe("acme", by_hand)) == []
-
-
 def test_names_that_can_be_mistaken_for_each_other_are_found() -> None:
     twins = [declared("read_file"), declared("readFile"), declared("re\u0430d-file"), declared("write_it")]
     described = describe_all("acme", twins)
@@ -160,12 +155,6 @@ def test_warnings_are_counted_without_notes() -> None:
     found = known("execute", "x" * 600 + " more words")
     assert set(codes(found)) == {"name-reserved", "description-long", "description-words"}
     assert found.warnings == 1
-
-
-def test_metadata_is_written_in_mcp_s_words() -> None:
-    written = json.loads(msgspec.json.encode(known("list_it")))
-    assert written["annotations"]["readOnlyHint"] is True
-    assert written["annotations"]["title"] == "List it"
 
 
 json_values = st.recursive(
@@ -199,12 +188,6 @@ def test_whatever_a_server_lists_is_described(name: str, description: str, schem
     assert len(codes(found)) == len(set(codes(found)))
     if found.annotations.destructive_hint:
         assert found.safety == "dangerous"
-
-
-@given(st.binary(max_size=40), st.text(max_size=20))
-def test_bytes_that_are_no_json_are_described(garbage: bytes, name: str) -> None:
-    raw = msgspec.Raw(garbage)
-    assert describe("", Tool(name=name, input_schema=raw, annotations=raw, meta=raw, definition=raw)).findings
 
 
 def test_a_very_deep_schema_is_a_finding_not_an_error() -> None:

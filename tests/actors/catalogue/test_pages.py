@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from actors.catalogue.documents import parameters_of
@@ -113,12 +111,6 @@ def test_a_message_that_only_looks_like_the_answer_is_foreign() -> None:
     assert not read(b'{"jsonrpc":"2.0","id":"other","result":{"tools":[]}}', None).foreign
 
 
-@given(st.binary(max_size=80))
-def test_no_message_and_no_entry_raises_anything(data: bytes) -> None:
-    read(data, None)
-    read(line("tools", [data, GOOD]))
-
-
 @pytest.mark.case("L04")
 def test_the_limit_of_entries_holds_within_a_page_and_over_pages() -> None:
     limits = ListLimits(max_entries=5)
@@ -142,8 +134,8 @@ def test_the_limit_of_bytes_holds() -> None:
 
 
 @pytest.mark.case("L04")
-def test_a_page_of_a_million_entries_is_cut() -> None:
-    found = page(*[b"1"] * 1_000_000)
+def test_a_page_of_two_hundred_thousand_entries_is_cut() -> None:
+    found = page(*[b"1"] * 200_000)
     assert found.cut
     assert len(found.broken) <= 10_000
 

@@ -101,18 +101,6 @@ def test_a_realm_of_other_servers_follows_on_the_one_before(taken: list[Step]) -
     assert back.seen.entries.keys() == before.seen.entries.keys()
 
 
-@pytest.mark.parametrize("joins", [False, True])
-def test_a_change_of_others_is_no_change(joins: bool) -> None:
-    view = walked([("files", (("read", "file"),))], joins=joins)
-    whole = view.whole
-    for number in range(5):
-        whole = after(whole, ("vault", ((f"open{number}", "canary"),)))
-        following = narrow(whole, OURS, view)
-        assert following.seen.revision == view.seen.revision == 1
-        assert following.seen.entries == view.seen.entries
-        view = following
-
-
 def test_an_index_that_is_not_searched_is_let_go() -> None:
     view = walked([("files", (("read", "file"),))], joins=True)
     bare = drop(view)

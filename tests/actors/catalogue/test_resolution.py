@@ -283,11 +283,6 @@ def test_a_server_beside_the_path_is_never_left_for_another(servers: Servers, se
         assert found.server == server
 
 
-@given(st.text(max_size=60), st.text(max_size=20))
-def test_nothing_that_is_written_raises(path: str, server: str) -> None:
-    assert isinstance(meaning(path, server=server), Resolved | Undiscovered | Absent | Ambiguous | Unknown)
-
-
 @pytest.mark.case("C25")
 def test_a_path_that_is_too_long_is_not_cut_to_another() -> None:
     assert len(clip("x" * 5000)) == MAX_PATH_CHARS + 1

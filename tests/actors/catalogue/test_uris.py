@@ -111,11 +111,6 @@ def test_what_a_template_is_expanded_to_fits_it(parts: list[tuple[str, str]]) ->
     assert fits(template, "s:" + "".join(literal + text for literal, text in parts))
 
 
-@given(st.text(max_size=30), st.text(max_size=30))
-def test_no_template_raises(template: str, uri: str) -> None:
-    assert fits(template, uri) in (True, False)
-
-
 @pytest.mark.case("L17")
 @given(st.sampled_from(sorted(OFFERS)), st.text(min_size=1, max_size=20))
 def test_what_is_listed_means_its_own_server(server: str, own: str) -> None:

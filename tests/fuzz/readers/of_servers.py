@@ -191,6 +191,7 @@ def said(data: bytes) -> None:
     token = questions.token_of(raw)
     questions.advance(raw)
     questions.id_of(raw)
+    questions.sampled_text(raw)
     if data.strip()[:1] == b"{":
         assert json.is_json(bytes(questions.with_token(raw, token)))
         assert json.is_json(questions.with_progress_token(data, b'"t"'))

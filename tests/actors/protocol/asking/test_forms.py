@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actors.protocol.asking.forms import (
     MAX_CHOICES,
@@ -156,14 +154,6 @@ def test_a_bound_that_nobody_can_reach_costs_its_field_alone(bound: dict[str, in
     assert asked is not None
     assert [field.kind for field in asked.fields] == ["json", "text"]
     assert defaults(form(a={"type": "string", "default": "x", **bound})) == {}
-
-
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda each: st.lists(each)), st.data())
-def test_any_value_for_any_field_is_right_or_wrong(value: Any, data: st.DataObject) -> None:
-    schema, _, _ = data.draw(st.sampled_from(FILLED))
-    asked = read(form(a=schema))
-    assert asked is not None
-    assert wrong(asked, {"a": value}).keys() <= {"a"}
 
 
 @pytest.mark.case("X09")

@@ -11,10 +11,6 @@ from hypothesis import strategies as st
 
 from actors.protocol.asking.questions import sample_params, sampled_text
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["type", "text", "content"]), inner),
-)
 TEXTS = st.lists(st.text(), min_size=1, max_size=4)
 OTHERS = st.sampled_from(
     [{"type": "image", "data": "eA==", "mimeType": "image/png"}, {"type": "tool_use", "text": "x"}]
@@ -38,9 +34,3 @@ def test_what_is_said_is_all_text_of_one_block_or_of_several(texts: list[str], o
     blocks = [{"type": "text", "text": text} for text in texts]
     assert sampled_text(raw({"role": "assistant", "content": [*blocks, *others], "model": "m"})) == "".join(texts)
     assert sampled_text(raw({"role": "assistant", "content": blocks[0], "model": "m"})) == texts[0]
-
-
-@given(JSON.map(lambda value: json.dumps(value).encode()) | st.binary())
-def test_whatever_is_sent_is_a_text(sent: bytes) -> None:
-    assert isinstance(sampled_text(msgspec.Raw(sent)), str)
-    assert isinstance(sampled_text(msgspec.Raw(b'{"content":%b}' % sent)), str)

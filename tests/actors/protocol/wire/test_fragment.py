@@ -126,16 +126,6 @@ def test_a_broken_place_never_makes_a_nested_id_the_outermost_one(
     assert read_fragment(line[:place] + put + line[place:]) is None
 
 
-@given(
-    st.binary(max_size=300)
-    | st.lists(st.sampled_from([b"{", b"}", b'"id"', b":", b",", b'"result"', OURS])).map(b"".join)
-)
-def test_garbage_raises_nothing(data: bytes) -> None:
-    found = read_fragment(data)
-    assert found is None or found.id.isdigit()
-    read_fragment(Oversized(len(data), 1, data[:10], data[10:]))
-
-
 @pytest.mark.parametrize("part", [b"[", b'{"a":', b'"', b'\\"', b'"a",', b"1,", b" ", b"\\", b',"id":"'])
 def test_the_worst_text_costs_milliseconds(part: bytes) -> None:
     line = b'{"result":' + part * (4_000_000 // len(part))

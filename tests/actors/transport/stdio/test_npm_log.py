@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actors.transport.stdio.installer import failure, failure_in, install_failure, logs_of
 
@@ -101,8 +99,3 @@ async def test_only_what_npm_starts_is_looked_up(tmp_path: Path) -> None:
     with trio.fail_after(30):
         assert await install_failure("npx", ["-y", "a-server"], env) == SAID
         assert await install_failure("uvx", ["a-server"], env) == ""
-
-
-@given(st.text(max_size=400), st.text(max_size=400))
-def test_no_log_raises(head: str, tail: str) -> None:
-    assert "\n" not in failure([(HEAD.format(package="a") + head, SCRIPT_FAILED + tail)], "a")

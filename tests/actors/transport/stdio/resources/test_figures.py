@@ -8,11 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actors.transport.stdio.resources import figures as module
 from actors.transport.stdio.resources.figures import SAMPLE_S, Figures, read_trees, since_boot
@@ -123,14 +120,6 @@ async def test_where_nobody_can_tell_there_are_none(machine: Machine) -> None:
     machine.set(10)
     with no_threads():
         assert await machine.figures().get() == {}
-
-
-@given(st.binary(max_size=200))
-def test_whatever_stands_there_is_read_without_harm(content: bytes) -> None:
-    with TemporaryDirectory() as directory:
-        (Path(directory) / "7").mkdir()
-        (Path(directory) / "7" / "stat").write_bytes(content)
-        read_trees(directory, DAEMON)
 
 
 @contextmanager

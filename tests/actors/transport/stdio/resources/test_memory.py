@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from actors.transport.stdio.resources.allotment import MemoryLook
 from actors.transport.stdio.resources.groups import look_at_memory, own_group
@@ -75,22 +72,6 @@ def test_a_group_beside_the_mount_is_none_of_ours(world: World) -> None:
 
 def test_without_any_of_it_nothing_is_known(tmp_path: Path) -> None:
     assert look_at_memory(tmp_path / "no", tmp_path / "no") == MemoryLook()
-
-
-@given(st.binary(max_size=80), st.binary(max_size=80), st.binary(max_size=80))
-@example(b"\nMemTotal: " + b"9" * 5000 + b" kB", b"9" * 5000, b"9" * 5000)
-def test_whatever_stands_there_is_read_without_harm(meminfo: bytes, group: bytes, pressure: bytes) -> None:
-    with TemporaryDirectory() as directory:
-        world = World(Path(directory))
-        world.enter("a")
-        world.group("a", "max")
-        world.write("proc/pressure/memory", "")
-        (world.mount / "a/memory.max").write_bytes(group)
-        (world.proc / "pressure/memory").write_bytes(b"some avg10=" + pressure)
-        world.look()
-        (world.proc / "meminfo").write_bytes(MEMINFO.encode() + meminfo)
-        (world.proc / "self/cgroup").write_bytes(b"0::/" + group)
-        world.look()
 
 
 def test_this_machine_tells() -> None:
