@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 import trio
@@ -96,17 +96,29 @@ async def forever(client: Client, params: msgspec.Raw) -> bytes:
     await trio.sleep_forever()
 
 
-class OneDoor:
-    """Implements `Doors` where there is nothing but the door without a name."""
+class SomeDoors:
+    """Implements `Doors`: these services are behind these names, whatever the profile."""
 
-    def __init__(self, service: Service) -> None:
-        self._door = Door("", service)
+    def __init__(self, services: Mapping[str, Service]) -> None:
+        self.doors = {name: Door(name, service) for name, service in services.items()}
 
     async def find_for(self, person: Person, name: str, profile: str = "", execute: str = "") -> Door:
         await trio.lowlevel.checkpoint()
         return self.find(name, profile, execute)
 
     def find(self, name: str, profile: str = "", execute: str = "") -> Door:
-        if name or profile or execute:
-            raise UnknownDoor(f"there is no door {name[:100]!r} of profile {profile[:100]!r} here")
-        return self._door
+        if name not in self.doors:
+            raise UnknownDoor(f"there is no door {name[:100]!r} here")
+        return self.doors[name]
+
+
+class OneDoor(SomeDoors):
+    """Where there is nothing but the door without a name, and no profile."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__({"": service})
+
+    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
+        if profile or execute:
+            raise UnknownDoor(f"there is no profile {profile[:100]!r} here")
+        return super().find(name)

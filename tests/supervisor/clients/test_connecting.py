@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.errors import ConfigError
-from supervisor.clients.connecting import edits_to_connect, edits_to_undo, own_names, replaced, restore
+from supervisor.clients.connecting import edits_to_connect, edits_to_undo, restore
 from supervisor.clients.documents import Edit, edit, read_servers
-from supervisor.clients.doors import Door, own_entry
+from supervisor.clients.doors import own_entry
 from tests.supervisor.clients.files import CODEX, SAMPLES, Sample
 from tests.supervisor.config.test_client_table import BY_NAME
 from tests.supervisor.config.test_editing import layouts, objects
@@ -22,52 +21,9 @@ CURSOR = BY_NAME["cursor"]
 
 
 US = {"mcpvisor": ENTRY}
-ALL = {"url": "http://127.0.0.1:3001/mcp/all"}
 GIT = {"url": "http://127.0.0.1:3001/mcp/servers/git"}
 TIME = {"url": "http://127.0.0.1:3001/mcp/servers/time"}
 OTHER = {"command": "x"}
-
-
-def test_a_client_is_connected_once() -> None:
-    added = edits_to_connect(CURSOR, {}, US, LISTENS, [])
-    assert added == [Edit(where=("mcpServers", "mcpvisor"), entry=ENTRY, shown=ENTRY)]
-    assert edits_to_connect(CURSOR, US, US, LISTENS, []) == []
-
-
-def test_of_several_entries_those_come_that_are_not_there_and_those_go_that_are_replaced() -> None:
-    both = {"git": GIT, "time": TIME}
-    edits = edits_to_connect(CURSOR, {"git": GIT, "mcpvisor": ENTRY}, both, LISTENS, ["mcpvisor"])
-    assert [(each.where[-1], each.entry) for each in edits] == [("mcpvisor", None), ("time", TIME)]
-
-
-def test_an_entry_that_leads_to_where_we_were_is_replaced() -> None:
-    old = {"mcpvisor": {"url": "http://127.0.0.1:9/mcp"}}
-    assert edits_to_connect(CURSOR, old, US, LISTENS, []) != []
-    assert edits_to_connect(CURSOR, {"us": {"url": ENTRY["url"]}}, {"us": ENTRY}, LISTENS, []) != []
-
-
-def test_a_name_that_another_server_has_is_refused() -> None:
-    with pytest.raises(ConfigError, match='another server is called "tools" there'):
-        edits_to_connect(CURSOR, {"tools": OTHER}, {"tools": ENTRY}, LISTENS, [])
-    with pytest.raises(ConfigError, match='another server is called "git" there'):
-        edits_to_connect(CURSOR, {"git": OTHER}, {"git": GIT, "time": TIME}, LISTENS, [])
-
-
-@pytest.mark.parametrize(
-    ("servers", "door", "gone"),
-    [
-        ({"mcpvisor": ENTRY, "x": OTHER}, "all", []),
-        ({"mcpvisor": ENTRY, "work": ALL, "x": OTHER}, "servers", ["mcpvisor"]),
-        ({"git": GIT, "old": TIME, "x": OTHER}, "servers", ["old"]),
-        ({"git": GIT, "time": TIME, "x": OTHER}, "four", ["git", "time"]),
-        ({"git": GIT, "time": TIME, "mcpvisor": ENTRY}, "all", []),
-        ({"git": GIT, "x": OTHER}, "four", []),
-    ],
-    ids=["another-door", "to-servers", "a-server-went", "from-servers", "servers-beside-us", "one-server"],
-)
-def test_what_another_choice_of_door_wrote_goes(servers: dict[str, Any], door: Door, gone: list[str]) -> None:
-    entries = {"git": GIT} if door == "servers" else US
-    assert replaced(servers, entries, LISTENS, door, "mcpvisor") == gone
 
 
 @pytest.mark.parametrize(
@@ -86,10 +42,6 @@ def test_what_another_choice_of_door_wrote_goes(servers: dict[str, Any], door: D
 def test_what_is_taken_out_is_ours(servers: dict[str, Any], name: str, out: list[str]) -> None:
     edits = edits_to_undo(CURSOR, servers, name, LISTENS)
     assert edits == [Edit(where=("mcpServers", each)) for each in out]
-
-
-def test_the_entries_that_lead_to_us_are_known() -> None:
-    assert own_names({"us": ENTRY, "a": OTHER, "git": GIT}, LISTENS) == ["us", "git"]
 
 
 TEXTS = ["{}", "{ }", "{\n\n}\n", '{"other": 1}', '{"mcpServers": {}}\r\n', "", "\ufeff{}"]

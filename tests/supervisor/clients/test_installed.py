@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from actors.errors import ConfigError
-from supervisor.clients.installed import is_installed, project_file, user_file
+from supervisor.clients.installed import is_installed, user_file
 from supervisor.config.client_table import CLIENTS
 from supervisor.config.clients import Machine
-from tests.supervisor.clients.files import CLAUDE_CODE, CURSOR
 from tests.supervisor.config.test_client_table import BY_NAME
 
 
 def machine(home: Path, **environ: str) -> Machine:
     return Machine(platform="linux", environ={"PATH": "", **environ}, home=str(home))
-
-
-def test_on_an_empty_machine_there_is_no_client(tmp_path: Path) -> None:
-    assert [client.name for client in CLIENTS if is_installed(client, machine(tmp_path))] == []
 
 
 def test_a_client_is_known_by_its_folder_its_file_or_its_program(tmp_path: Path) -> None:
@@ -41,21 +33,3 @@ def test_the_file_that_is_there_is_read_else_the_usual_one_would_be_made(tmp_pat
     (folder / "opencode.jsonc").write_text("{}")
     assert user_file(opencode, machine(tmp_path)).path == folder / "opencode.jsonc"
     assert user_file(opencode, machine(tmp_path)).text == "{}"
-
-
-def test_servers_of_one_directory_are_those_of_it_alone(tmp_path: Path) -> None:
-    CLAUDE_CODE.write(tmp_path)
-    file = user_file(BY_NAME["claude-code"], machine(tmp_path))
-    assert [(source.folder, list(source.servers)) for source in file.sources("/home/me/other")] == [
-        (None, ["github", "sentry"]),
-        ("/home/me/other", ["local"]),
-    ]
-    assert [list(source.servers) for source in file.sources()] == [["github", "sentry"]]
-
-
-def test_a_project_has_a_file_of_its_own(tmp_path: Path) -> None:
-    CURSOR.write(tmp_path)
-    (source,) = project_file(BY_NAME["cursor"], tmp_path).sources(str(tmp_path))
-    assert (source.folder, list(source.servers)) == (str(tmp_path), ["github", "linear"])
-    with pytest.raises(ConfigError, match="Windsurf has no file for a project"):
-        project_file(BY_NAME["windsurf"], tmp_path)

@@ -23,10 +23,6 @@ def names(*sources: ServerSource, known: dict[str, Any] | None = None) -> list[t
     return [(move.key, move.name, move.is_new) for move in plan_moves(sources, known or {}, {LISTEN})]
 
 
-def test_servers_come_under_their_names() -> None:
-    assert names(source("cursor", a={"command": "x"}, b={"url": "http://h"})) == [("a", "a", True), ("b", "b", True)]
-
-
 def test_the_same_server_comes_once() -> None:
     one = {"command": "x", "args": ["${env:A}"], "env": {"K": "v"}}
     other = {"type": "stdio", "command": "x", "args": ["$A"], "env": {"K": "v"}, "trust": True}
@@ -52,14 +48,6 @@ def test_a_name_that_none_may_have_here_is_made_one() -> None:
     known = {long: {"command": "old"}}
     servers = {"a:b|c": {"command": "x"}, "server/übung": {"command": "y"}, long: {"command": "z"}}
     assert [name for _, name, _ in names(source("zed", **servers), known=known)] == ["a-b-c", "bung", "n" * 60 + "-zed"]
-
-
-def test_what_is_no_server_is_refused_by_itself() -> None:
-    moves = plan_moves([source("zed", theme={"settings": {}}, a={"command": "x"})], {}, {LISTEN})
-    assert [(move.key, bool(move.refusal), move.is_new) for move in moves] == [
-        ("theme", True, False),
-        ("a", False, True),
-    ]
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=BY_NAME)

@@ -142,8 +142,6 @@ echo "offered: ${{COMPREPLY[*]}}"
     [
         ("mcpvisor restart", "maps time"),
         ("mcpvisor restart maps", "time"),
-        ("mcpvisor explain", "maps time"),
-        ("mcpvisor completion", "bash zsh fish"),
     ],
 )
 def test_a_real_bash_completes(home: Path, tmp_path: Path, words: str, expected: str) -> None:

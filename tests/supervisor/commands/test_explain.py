@@ -61,22 +61,6 @@ def test_without_a_server_it_is_about_the_daemon(home: Path, tmp_path: Path) -> 
     assert shown["data_dir"] == [place, "follows", "from", "the", "environment,", "with", "${HOME}"]
 
 
-def test_json_has_the_same(home: Path) -> None:
-    answer = json.loads(explain("maps", "--json").stdout)
-    assert (answer["path"], answer["server"]) == (str(home), "maps")
-    by_key = {row["key"]: row for row in answer["values"]}
-    expected = {"source": "file", "place": "mcpServers.maps.url", "line": 4, "path": "", "variables": []}
-    assert by_key["url"] == {"key": "url", "value": "https://maps.example/mcp", **expected}
-    assert by_key["kind"]["source"] == "derived"
-
-
-def test_an_unknown_name_gets_the_nearest_ones(home: Path) -> None:
-    result = explain("tme")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert f"there is no server 'tme' in {home}; did you mean time?" in result.stderr
-    assert f"mcpvisor check {home} lists them" in explain("something else").stderr
-
-
 def test_an_entry_that_is_left_out_says_what_is_wrong_with_it(home: Path) -> None:
     result = explain("wrong")
     assert result.exit_code == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import signal
 import subprocess
@@ -217,7 +216,7 @@ def test_any_address_that_people_have_of_a_daemon_will_do(given: str, base: str)
 
 
 @pytest.mark.parametrize(
-    "body", [b"{}", b'{"detail":"Not Found"}', b'{"status":"ok"}', b"<html>", b"[]", b'{"error":"x"}']
+    "body", [b"{}", b'{"detail":"Not Found"}', b'{"status":"ok"}', b"<html>", b"[]", b"", b'{"error":"x"}']
 )
 async def test_something_else_at_that_address_is_said_to_be_that(body: bytes) -> None:
     with pytest.raises(DaemonUnreachable, match="something else listens there"):
@@ -300,7 +299,7 @@ async def follow(url: str, *arguments: str) -> list[str]:
 
 
 @pytest.mark.process
-async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
+async def test_what_a_real_server_writes_is_shown_and_followed(tmp_path: Path) -> None:
     document = configuration()
     document["mcpServers"] = {"notes": document["mcpServers"]["notes"]}
     failing = "echo Welcome; echo 'Error: no key' >&2; exit 3"
@@ -308,44 +307,18 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
     with trio.fail_after(60):
         async with running_daemon(tmp_path, document, forking()) as daemon:
             url = f"{daemon.url}/mcp"
-            restarted = await ask(url, "restart", "notes")
-            mixed = await ask(url, "restart", "notes", "failing")
-            unknown = await ask(url, "restart", "notes", "Notes")
-            as_json = await ask(url, "sleep", "notes", "--json")
+            await ask(url, "restart", "notes", "failing")
             told = await ask(url, "logs", "failing")
-            told_json = await ask(url, "logs", "failing", "--json", "-n", "1")
             told_all = await ask(url, "logs", "--since", "1h", "--grep", "ERROR: NO")
-            told_nothing = await ask(url, "logs", "--grep", "xyzzy")
-            told_wrong = [await ask(url, "logs", *wrong) for wrong in (("--grep", "x" * 201), ("--since", "then"))]
-            shown_status = await ask(url, "status")
-            mistyped = await ask(url, "usage", "--server", "note")
-            (tmp_path / "other.json").write_text("{}")
-            explained = await ask(url, "explain", "notes", "--config", str(tmp_path / "other.json"))
             followed = [await follow(url, *of, "-f", "-n", "0", "--grep", "READY after") for of in (("notes",), ())]
-    assert (restarted.exit_code, restarted.stdout) == (0, "notes is restarted and ready, 3 tools\n")
-    assert (mixed.exit_code, mixed.stdout) == (1, "notes is restarted and ready, 3 tools\n")
-    assert "did not start" in mixed.stderr or "is not available" in mixed.stderr
-    assert "mcpvisor logs failing" in mixed.stderr
-    assert (unknown.exit_code, unknown.stdout) == (1, "")
-    assert "there is no server 'Notes'; did you mean notes?\nno server was ordered anything" in unknown.stderr
-    assert json.loads(as_json.stdout)[0]["status"]["state"] == "dormant"
     assert "stderr   Error: no key" in told.stdout
     assert "stdout   Welcome" in told.stdout
     assert "died while handshaking: exit code 3; last words: Error: no key" in told.stdout
-    assert json.loads(told_json.stdout)["source"] == "supervisor"
     assert {line.split()[2] for line in told_all.stdout.splitlines()} == {"failing"}
     assert "stderr   Error: no key" in told_all.stdout
-    assert (told_nothing.stdout, told_nothing.stderr) == ("", "There are no such lines.\n")
-    assert [wrong.exit_code for wrong in told_wrong] == [2, 2]
-    assert (mistyped.exit_code, mistyped.stdout) == (1, "")
-    assert "there is no server 'note'; did you mean notes?" in mistyped.stderr
-    assert explained.exit_code == 1
-    assert f"there is no server 'notes' in {tmp_path / 'other.json'}; the daemon reads another" in explained.stderr
-    assert "mcpvisor explain notes --config " in explained.stderr
     of_one, of_all = followed
     assert all("mcpvisor ready after" in line and "notes" not in line for line in of_one)
     assert all("notes mcpvisor ready after" in line for line in of_all)
-    assert "failing: failing; see `mcpvisor logs SERVER`" in shown_status.stdout
 
 
 def test_tokens_that_nobody_counted_yet_are_not_told_as_none() -> None:

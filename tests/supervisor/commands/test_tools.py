@@ -20,7 +20,7 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.cli import cli
 from supervisor.commands.common import json_text
-from supervisor.commands.tools import COLUMNS, tools
+from supervisor.commands.tools import tools
 from supervisor.front.pages.performing import add_operations
 from supervisor.front.pages.view import View
 from tests.fakes.front_server import dispatch, running
@@ -45,17 +45,6 @@ async def paths(line: str) -> list[str]:
     result = await invoke(f"tools --json {line}")
     assert result.exit_code == 0, result.output
     return [row["path"] for row in json.loads(result.stdout)["tools"]]
-
-
-async def test_tools_are_a_table_with_numbers_and_levels() -> None:
-    result = await invoke("tools --category file-system --sort success-rate")
-    lines = result.stdout.splitlines()
-    assert result.exit_code == 0
-    assert lines[0].split() == " ".join(COLUMNS).split()
-    assert lines[1].split()[:2] == ["files:read_file", "safe"]
-    assert lines[1].split()[2:11] == ["run", "it", "file-system", "30", "10", "50%", "100.0", "300.0", "0"]
-    assert lines[3].split()[1:11] == ["moderate", "run", "it", "file-system", "10", "0", "-", "-", "-", "0"]
-    assert lines[-1] == "3 of 3 tools (1 safe, 1 moderate, 1 dangerous)"
 
 
 @pytest.mark.parametrize(
@@ -175,24 +164,6 @@ async def test_required_tools_are_all_told_of_and_what_may_pass_counts_last() ->
     assert [row["asked"] for row in json.loads(many.stdout)["tools"]] == names.split(",")
 
 
-async def test_tokens_are_shown_by_server_and_by_tool_with_the_savings() -> None:
-    result = await invoke("tokens --limit 2")
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
-    assert lines[0].split() == ["SERVER", "TOOLS", "TOKENS"]
-    assert lines[1].split() == ["files", "3", "60", "estimate"]
-    assert lines[3].split() == ["shop", "2", "0", "0", "of", "2", "counted"]
-    assert [line.split() for line in lines[5:8]] == [
-        ["TOOL", "TOKENS"],
-        ["files:read_file", "30"],
-        ["files:delete_file", "20"],
-    ]
-    assert lines[-2] == "2 of 6 tools"
-    assert lines[-1].startswith(
-        "6 tools of 3 servers would cost a model so far about 60 tokens; the four meta-tools cost"
-    )
-
-
 @pytest.mark.case("S16")
 async def test_json_for_a_terminal_has_no_character_that_it_obeys_or_that_nobody_sees() -> None:
     text = "one\u009b2Jtwo\u202ethree\u2066four\u3164five\ud800six caf\u00e9 \U000e0041"
@@ -204,14 +175,6 @@ async def test_json_for_a_terminal_has_no_character_that_it_obeys_or_that_nobody
     assert "café" in shown
     assert all(c == "\n" or c.isprintable() for c in shown)
     assert "\u3164" not in shown
-
-
-async def test_json_of_a_hostile_tool_is_escaped_by_the_command() -> None:
-    nasty = entry("a", {"name": "b", "title": "x\u009b2J", "description": "a\u202eb\u0085c"})
-    view = view_of(catalogue=Latest(replace(CATALOGUE, entries={"a": nasty})))
-    for line in ("tools --json", "tools"):
-        printed = (await invoke(line, view)).stdout
-        assert all(c == "\n" or c.isprintable() for c in printed), line
 
 
 async def test_no_line_of_a_table_in_a_pipe_is_filled_with_blanks() -> None:

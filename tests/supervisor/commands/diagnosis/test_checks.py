@@ -199,38 +199,6 @@ def test_of_each_limit_it_is_told_how_it_is_kept() -> None:
     assert "Delegate=yes" in told[-1][2]
 
 
-def test_a_clock_that_stands_before_a_change_of_a_file_is_told() -> None:
-    ((status, seen, _),) = said("clock", replace(WELL, newest=1000.0 + 7200, newest_file="/f"))
-    assert (status, seen) == ("warning", "the clock stands 2.0 h before the last change of /f")
-    assert [status for status, *_ in said("clock", replace(WELL, newest=1001.0))] == ["ok"]
-
-
-def test_a_proxy_is_told_with_who_goes_through_it() -> None:
-    remotes = (
-        RemoteFacts(server="far", host="far.example", proxy="https_proxy"),
-        RemoteFacts(server="near", host="localhost"),
-    )
-    proxies = {"https_proxy": "http://proxy:3128"}
-    ((status, seen, _),) = said("proxies", replace(WELL, proxies=proxies, remotes=remotes))
-    assert (status, seen) == (
-        "ok",
-        "https_proxy=http://proxy:3128: far through https_proxy; near directly; local servers get the variables",
-    )
-    ((status, seen, todo),) = said("proxies", replace(WELL, proxies=proxies, loopback_excepted=False))
-    assert status == "warning"
-    assert "no remote server" in seen
-    assert "NO_PROXY=127.0.0.1,localhost" in todo
-
-
-def test_remote_servers_are_told_of_where_they_were_looked_up() -> None:
-    remote = RemoteFacts(server="far", host="far.example")
-    looked = (remote, replace(remote, trouble=""), replace(remote, trouble="no such name"))
-    assert [(status, seen) for status, seen, _ in said("remote servers", replace(WELL, remotes=looked))] == [
-        ("ok", "far: far.example has an address"),
-        ("wrong", "far: far.example cannot be looked up: no such name"),
-    ]
-
-
 texts = st.text(max_size=8)
 names = st.lists(texts, max_size=7).map(tuple)
 pairs = st.lists(st.tuples(texts.filter(bool), texts.filter(bool)), max_size=2).map(tuple)

@@ -7,7 +7,7 @@ import socket
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.front.edge.wire import AT_ONCE, Departures, Leaving
+from supervisor.front.edge.wire import AT_ONCE, Departures
 
 
 async def test_each_that_leaves_is_told_of_and_no_other() -> None:
@@ -46,15 +46,3 @@ async def test_a_socket_that_takes_the_number_of_another_is_not_told_of_its_end(
         for one in others:
             one.close()
         nursery.cancel_scope.cancel()
-
-
-async def test_a_scope_ends_with_the_client_during_the_block_only() -> None:
-    leaving = Leaving()
-    with trio.CancelScope() as before, leaving.ends(before):
-        await trio.lowlevel.checkpoint()
-    with trio.CancelScope() as during, leaving.ends(during):
-        leaving.set()
-        await trio.sleep_forever()
-    with trio.CancelScope() as after, leaving.ends(after):
-        await trio.sleep_forever()
-    assert (before.cancel_called, during.cancelled_caught, after.cancelled_caught) == (False, True, True)

@@ -10,36 +10,25 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.errors import ServerStarting, UnknownDoor
+from actors.errors import ServerStarting
 from supervisor.config import Settings
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.sessions import Sealer
-from supervisor.identity.people import Person
 from supervisor.service.doors.addresses import door_of, path_of, personal_path, personal_server
 from supervisor.service.drain import RequestDrain
-from supervisor.service.port import Door
 from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy, modern, modern_headers, opened
-from tests.fakes.service import FakeService, forever, raising, returning
+from tests.fakes.service import FakeService, SomeDoors, forever, raising, returning
 
 STREAM = {"accept": "text/event-stream"}
 
 
-class Doors:
+class Doors(SomeDoors):
     """Three doors; two names mean the second one."""
 
     def __init__(self) -> None:
         self.services = [FakeService(name=returning(b'{"n":%d}' % number)) for number in range(3)]
-        doors = [Door(name, service) for name, service in zip(("", "second", "third"), self.services, strict=True)]
-        self.doors = {"": doors[0], "second": doors[1], "2nd": doors[1], "third": doors[2]}
-
-    async def find_for(self, person: Person, name: str, profile: str = "", execute: str = "") -> Door:
-        await trio.lowlevel.checkpoint()
-        return self.find(name, profile, execute)
-
-    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
-        if name not in self.doors:
-            raise UnknownDoor(f"there is no {name}; there are second and third")
-        return self.doors[name]
+        super().__init__(dict(zip(("", "second", "third"), self.services, strict=True)))
+        self.doors["2nd"] = self.doors["second"]
 
 
 class Front:
@@ -69,11 +58,6 @@ def test_a_path_names_a_door() -> None:
     assert door_of("/mcp/servers/a b") == "servers/a b"
     assert door_of("/mcp/") == ""
     assert [door_of(path) for path in ("/", "/mcpx", "/ws", "")] == [None] * 4
-
-
-def test_a_server_has_a_path() -> None:
-    assert [path_of(name) for name in ("github", "my server")] == ["/mcp/servers/github", "/mcp/servers/my%20server"]
-    assert door_of(unquote(path_of("my server"))) == "servers/my server"
 
 
 async def test_a_path_leads_to_its_door_in_both_eras() -> None:
@@ -129,15 +113,6 @@ async def test_a_subscription_tells_what_changed_behind_its_door() -> None:
         front.doors.services[1].change(tools=1)
         front.doors.services[2].change(prompts=1)
         assert (await stream.event())["method"] == "notifications/prompts/list_changed"
-
-
-async def test_no_door_is_404_and_says_which_there_are() -> None:
-    front = Front()
-    for method in ("POST", "GET", "DELETE", "PUT"):
-        answer = await fetch(front.app, method, JSON_HEADERS, b"{}", path="/mcp/fourth")
-        assert answer.status == 404
-        assert answer.json["error"]["data"]["type"] == "not_found"
-        assert answer.json["error"]["message"] == "there is no fourth; there are second and third"
 
 
 async def test_a_session_begins_only_with_a_result() -> None:

@@ -12,97 +12,75 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 
-from actors.errors import ServerStarting, ShuttingDown, UnknownDoor, UnknownMethod
-from actors.kit import Latest
+from actors.errors import ServerStarting, ShuttingDown
 from actors.messages import Note, Question
 from actors.principal import Principal
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
-from actors.protocol.wire.mirrors import Mirror
 from supervisor.front.websocket import McpWebSocket, WebSocketSettings, choose_subprotocol
-from supervisor.identity.people import Person
-from supervisor.service.asking.exchange import Exchange
-from supervisor.service.client import Client, Updates
+from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from supervisor.service.port import Door, Revisions
-from tests.fakes.front_server import Running, dispatch, frame, read_all, running
+from supervisor.service.port import Revisions
+from tests.fakes.front_server import Running, dispatch, frame, read_all, running, until
 from tests.fakes.http_client import modern
-from tests.fakes.service import OneDoor
+from tests.fakes.service import FakeService, OneDoor, SomeDoors, raising
 
 META = {META_VERSION: "2026-07-28", META_CAPABILITIES: {}}
 
 
-class FakeService:
-    """Answers `echo`; holds `hold` until it is released or cancelled; breaks at `bug`; sends `size` bytes at `big`."""
+class Service(FakeService):
+    """Answers `echo`, holds `hold` until it is released or cancelled, sends `size` bytes at `big`; `converse` asks."""
 
     def __init__(self) -> None:
-        self.changes: Latest[object] = Latest(None)
-        self.now = Revisions()
-        self.clients: list[Client] = []
-        self.exchanges: list[Exchange] = []
+        super().__init__(
+            bug=raising(RuntimeError("a secret")), hold=self._hold, events__stream=self._hold, converse=self._converse
+        )
+        self.behaviours |= {"echo": echo, "big": big, "resources/subscribe": self._subscribe}
+        self.watched = {"watched", "watched:a"}
         self.broken = False
-        self.unavailable = False
-        self.subscribers: list[Updates] = []
-        self.left: Latest[str] = Latest("")
-        self.held = trio.Event()
-        self.release = trio.Event()
-        self.cancelled = trio.Event()
+        self.held, self.release, self.cancelled = (trio.Event() for _ in range(3))
+
+    @property
+    def clients(self) -> list[Client]:
+        return [client for client, _, _ in self.asked]
 
     def revisions(self, principal: Principal) -> Revisions:
         if self.broken:
             raise RuntimeError("a bug")
-        return self.now
-
-    def publish(self, **revisions: int) -> None:
-        self.now = msgspec.structs.replace(self.now, **revisions)
-        self.changes.set(None)
-
-    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
-        raise AssertionError("there are no heads here")
-
-    async def subscribe(self, exchange: Exchange, name: str) -> None:
-        """Subscribe to what begins with `watched`."""
-        await trio.lowlevel.checkpoint()
-        if exchange.session.updates is None or not name.startswith("watched"):
-            raise UnknownMethod(f"nothing is told of {name}")
-        exchange.session.updates.hold(name, lambda: self.left.set(name))
-        self.subscribers.append(exchange.session.updates)
+        return super().revisions(principal)
 
     async def left_one(self) -> str:
         """Wait until the first subscription has ended; return to what it was."""
-        with trio.fail_after(30):
-            await self.left.wait_newer(0)
-        return self.left.value
+        await until(lambda: self.left)
+        return self.left[0]
 
-    async def perform(self, exchange: Exchange) -> bytes:
-        method, params = exchange.method, exchange.params
-        if method == "initialize":
-            if self.unavailable:
-                raise ServerStarting("not yet", server="late")
-            return json.dumps({"protocolVersion": exchange.client.version}).encode()
-        self.clients.append(exchange.client)
-        self.exchanges.append(exchange)
-        if method in ("hold", "events/stream"):
-            self.held.set()
-            try:
-                await self.release.wait()
-            except trio.Cancelled:
-                self.cancelled.set()
-                raise
-        elif method == "converse":
-            exchange.note(Note("notifications/progress", b'{"progressToken":7,"progress":1}'))
-            question = msgspec.Raw(b'{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}')
-            return bytes(await exchange.ask(Question("elicitation/create", question)).wait())
-        elif method == "resources/subscribe":
-            await self.subscribe(exchange, json.loads(bytes(params))["uri"])
-            return b"{}"
-        elif method == "bug":
-            raise RuntimeError("a secret")
-        elif method == "big":
-            return json.dumps("a" * json.loads(bytes(params))["size"]).encode()
-        elif method != "echo":
-            raise UnknownMethod(f"no method {method}")
-        await trio.lowlevel.checkpoint()
-        return bytes(params) or b"{}"
+    async def _hold(self, client: Client, params: msgspec.Raw) -> bytes:
+        self.held.set()
+        try:
+            await self.release.wait()
+        except trio.Cancelled:
+            self.cancelled.set()
+            raise
+        return bytes(params)
+
+    async def _converse(self, client: Client, params: msgspec.Raw) -> bytes:
+        exchange = self.exchanges[-1]
+        exchange.note(Note("notifications/progress", b'{"progressToken":7,"progress":1}'))
+        question = msgspec.Raw(b'{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}')
+        return bytes(await exchange.ask(Question("elicitation/create", question)).wait())
+
+    async def _subscribe(self, client: Client, params: msgspec.Raw) -> bytes:
+        await self.subscribe(self.exchanges[-1], json.loads(bytes(params))["uri"])
+        return b"{}"
+
+
+async def echo(client: Client, params: msgspec.Raw) -> bytes:
+    await trio.lowlevel.checkpoint()
+    return bytes(params) or b"{}"
+
+
+async def big(client: Client, params: msgspec.Raw) -> bytes:
+    await trio.lowlevel.checkpoint()
+    return json.dumps("a" * json.loads(bytes(params))["size"]).encode()
 
 
 class Peer:
@@ -153,7 +131,7 @@ class Peer:
 class Front:
     """A server, its service and how to connect."""
 
-    def __init__(self, server: Running, service: FakeService, drain: RequestDrain) -> None:
+    def __init__(self, server: Running, service: Service, drain: RequestDrain) -> None:
         self.server = server
         self.service = service
         self.drain = drain
@@ -177,17 +155,17 @@ class Front:
 
 @asynccontextmanager
 async def front(
-    second: FakeService | None = None,
+    second: Service | None = None,
     max_message_bytes: int = 1024 * 1024,
     ping_s: float = 20.0,
     **settings: Any,
 ) -> AsyncIterator[Front]:
-    service, closing = FakeService(), trio.Event()
+    service, closing = Service(), trio.Event()
     drain = RequestDrain(service, closing)
     websocket = McpWebSocket(
         drain,
         WebSocketSettings(**{"drain_s": 1.0, **settings}),
-        doors=Doors(service, second) if second is not None else OneDoor(service),
+        doors=OneDoor(service) if second is None else SomeDoors({"": service, "second": second}),
     )
     async with running(
         dispatch(mcp_websocket=websocket.serve),
@@ -357,11 +335,11 @@ async def test_listens_share_a_connection_and_each_hears_only_its_kinds() -> Non
             assert answer["method"] == "notifications/subscriptions/acknowledged"
             assert answer["params"] == {"_meta": {META_SUBSCRIPTION: id_}, "notifications": {wanted: True}}
         for kind, id_ in (("tools", 7), ("prompts", "7"), ("tools", 7)):
-            here.service.publish(**{kind: getattr(here.service.now, kind) + 1})
+            here.service.change(**{kind: getattr(here.service.current, kind) + 1})
             told = await peer.receive()
             assert told["method"] == f"notifications/{kind}/list_changed"
             assert told["params"]["_meta"] == {META_SUBSCRIPTION: id_}
-        here.service.publish(resources=1)
+        here.service.change(resources=1)
         assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
 
 
@@ -375,7 +353,7 @@ async def test_a_listen_for_resources_is_acknowledged_with_those_that_are_told_o
         told = await peer.receive()
         assert told["method"] == "notifications/resources/updated"
         assert told["params"] == {"_meta": {META_SUBSCRIPTION: 7}, "uri": "watched:a"}
-        here.service.publish(tools=1)
+        here.service.change(tools=1)
         assert (await peer.receive())["method"] == "notifications/tools/list_changed"
         await peer.notify("notifications/cancelled", requestId=7)
         assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
@@ -416,10 +394,10 @@ async def test_many_changes_are_told_once_per_interval() -> None:
     async with front(list_changed_min_interval_s=60) as here, here.connect() as peer:
         await peer.ask("subscriptions/listen", 1, _meta=META, notifications={"toolsListChanged": True})
         for revision in range(1, 200):
-            here.service.publish(tools=revision)
+            here.service.change(tools=revision)
         assert (await peer.receive())["method"] == "notifications/tools/list_changed"
         for revision in range(200, 400):
-            here.service.publish(tools=revision)
+            here.service.change(tools=revision)
         assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
 
 
@@ -438,7 +416,7 @@ async def test_a_cancelled_listen_is_silent_and_its_id_free_again() -> None:
         assert code(await peer.ask("subscriptions/listen", 1, _meta=META, notifications=wanted)) == (1, -32600)
         await peer.notify("notifications/cancelled", requestId=1)
         await peer.ask("echo", 2, _meta=META)
-        here.service.publish(tools=1)
+        here.service.change(tools=1)
         assert (await peer.ask("echo", 3, _meta=META))["id"] == 3
         assert "params" in await peer.ask("subscriptions/listen", 1, _meta=META, notifications=wanted)
 
@@ -531,9 +509,9 @@ async def test_a_modern_client_of_a_socket_is_told_and_not_asked() -> None:
 async def test_a_legacy_client_hears_of_changes_once_it_is_initialized() -> None:
     async with front(list_changed_min_interval_s=0) as here, here.connect() as peer:
         await peer.initialize()
-        here.service.publish(tools=1)
+        here.service.change(tools=1)
         await peer.initialized()
-        here.service.publish(tools=2, prompts=1)
+        here.service.change(tools=2, prompts=1)
         told = [await peer.receive(), await peer.receive()]
         assert [message["method"] for message in told] == [
             "notifications/tools/list_changed",
@@ -602,11 +580,11 @@ async def test_a_bug_in_the_connection_closes_with_1011() -> None:
 
 async def test_a_session_begins_only_with_a_result() -> None:
     async with front() as here, here.connect() as peer:
-        here.service.unavailable = True
+        here.service.behaviours["initialize"] = raising(ServerStarting("not yet", server="late"))
         told = await peer.ask("initialize", protocolVersion="2025-11-25")
         assert told["error"]["data"]["server"] == "late"
         assert "no session" in (await peer.ask("echo"))["error"]["message"]
-        here.service.unavailable = False
+        del here.service.behaviours["initialize"]
         await peer.initialize()
         assert "result" in await peer.ask("echo")
 
@@ -614,25 +592,8 @@ async def test_a_session_begins_only_with_a_result() -> None:
 # Doors
 
 
-class Doors:
-    """One more door."""
-
-    def __init__(self, first: FakeService, second: FakeService) -> None:
-        self._doors = {"": Door("", first), "second": Door("second", second)}
-
-    async def find_for(self, person: Person, name: str, profile: str = "", execute: str = "") -> Door:
-        await trio.lowlevel.checkpoint()
-        return self.find(name, profile, execute)
-
-    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
-        try:
-            return self._doors[name]
-        except KeyError:
-            raise UnknownDoor(f"there is no {name}; there is second") from None
-
-
 async def test_a_path_leads_to_its_door() -> None:
-    second = FakeService()
+    second = Service()
     async with front(second=second) as here:
         for path, service in (("/mcp", here.service), ("/ws", here.service), ("/mcp/second", second)):
             asked = len(service.clients)
@@ -642,26 +603,18 @@ async def test_a_path_leads_to_its_door() -> None:
                 assert "result" in await peer.ask("echo", "legacy")
                 assert "result" in await peer.ask("echo", "modern", _meta=META)
                 assert len(service.clients) == asked + 2
-                service.publish(tools=asked + 10)
+                service.change(tools=asked + 10)
                 assert (await peer.receive())["method"] == "notifications/tools/list_changed"
 
 
 async def test_what_changed_behind_another_door_is_not_told() -> None:
-    second = FakeService()
+    second = Service()
     async with front(second=second) as here, here.connect("/mcp/second") as peer:
         await peer.initialize()
         await peer.initialized()
-        here.service.publish(tools=5)
-        second.publish(prompts=5)
+        here.service.change(tools=5)
+        second.change(prompts=5)
         assert (await peer.receive())["method"] == "notifications/prompts/list_changed"
-
-
-async def test_no_door_is_404_and_says_which_there_are() -> None:
-    async with front(second=FakeService()) as here:
-        opening = here.server.upgrade().replace(b"/ws ", b"/mcp/third ")
-        answer = await here.server.exchange(opening)
-        assert answer.startswith(b"HTTP/1.1 404")
-        assert b"there is no third; there is second" in answer
 
 
 # Shutdown
