@@ -43,7 +43,8 @@ class FakeServer:
     `ttlMs`, `ttls` one by one.
     `honours`: what it acknowledges of a subscription, and of resources all that are not `odd:`; None: it says nothing.
     `watched`: the resources of which it tells its present incarnation, by either way.
-    `version`: its own. `installs_s`: before it reads anything it works for so long, as an installer does.
+    `version`: its own; `revision`: what it agrees on in the legacy era. `installs_s`: before it reads anything it
+    works for so long, as an installer does.
     A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
     exits, `refuse` is an error, `fail` a result that is one, `sleep` answers after `s` seconds, `late` answers after
     its cancellation, `progress` tells of it before it answers, `log` logs at each of `levels`, `ask` asks for input and
@@ -55,6 +56,7 @@ class FakeServer:
     tools: list[dict[str, Any]] = field(default_factory=lambda: [tool("echo")])
     probe: Probe = "error"
     version: str = "1"
+    revision: str = "2025-11-25"
     supported: list[str] = field(default_factory=lambda: ["2026-07-28"])
     exits_at: str | None = None
     silent_at: set[str] = field(default_factory=set)
@@ -180,7 +182,7 @@ class FakeServer:
                 info = {"name": "fake", "version": self.version}
                 return {
                     "result": {
-                        "protocolVersion": "2025-11-25",
+                        "protocolVersion": self.revision,
                         "capabilities": self.capabilities,
                         "serverInfo": info,
                     }

@@ -149,11 +149,6 @@ async def test_a_server_that_is_removed_meanwhile_does_not_come_back() -> None:
         assert rig.registry.catalogue.value.entries == {}
 
 
-async def test_what_is_known_at_the_start_is_shown_as_plugins_see_it_from_the_first_moment() -> None:
-    async with running(Plugins(), s=offering("a", "hidden")) as rig:
-        assert tools_of(rig.registry.catalogue.value) == ["a"]
-
-
 async def test_other_plugins_are_asked_again_about_all_that_is_known() -> None:
     plugins = Plugins()
     async with running(plugins, s=offering("a", "hidden"), t=offering("b")) as rig:

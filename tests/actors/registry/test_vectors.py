@@ -108,6 +108,16 @@ async def test_what_is_kept_is_not_made_again_unless_it_is_of_another_form(momen
     assert again.batches == [1]
 
 
+async def test_many_documents_are_looked_up_in_groups(moments: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.registry.indexing.LOOKED_UP", 3)
+    kept, embedder = KeptVectors(), FakeEmbedder()
+    made = await (await opened(embedder, kept)).step(index_of(a=2, b=2, c=2))
+    assert made is not None
+    assert set(made.servers) == {"a", "b", "c"}
+    assert kept.loads == 2
+    assert moments == [0.0]
+
+
 async def test_a_bug_with_one_server_leaves_it_to_its_words_until_it_changes(
     moments: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -38,25 +38,6 @@ async def content(reply: Reply[Any]) -> Any:
     return msgspec.json.decode((await reply.wait()).body)["structuredContent"]
 
 
-async def test_calls_in_flight_end_where_they_are_and_the_others_go_to_the_successor(
-    autojump_clock: MockClock,
-) -> None:
-    async with two() as (old, new, gone):
-        await old.wake()
-        in_flight = old.submit("sleep", s=10)
-        await wait_all_tasks_blocked()
-        left = old.leave(new)
-        late = old.submit(n=2)  # by whoever looked it up before
-        await wait_all_tasks_blocked()
-        assert new.actor.life.state is State.SPAWNING
-        assert await content(in_flight) == {"s": 10}
-        await left.wait()
-        assert (new.fake.starts, late.settled) == (0, False)
-        gone.set()
-        assert await content(late) == {"n": 2}
-        assert (old.fake.starts, old.fake.exits, new.fake.starts) == (1, 1, 1)
-
-
 async def test_calls_that_wait_are_passed_on_with_what_is_left_of_their_time(autojump_clock: MockClock) -> None:
     async with two(FakeServer(start_s=1000)) as (old, new, gone):
         short, long = old.submit(deadline_s=20), old.submit(deadline_s=50, n=1)

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.errors import AnswerFirst, CallTimedOut, CannotAsk, ServerExited, TooManyCalls
+from actors.errors import AnswerFirst, CallTimedOut, ServerExited, TooManyCalls
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.principal import ClientKey, Principal
@@ -19,7 +19,6 @@ from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.asking.questions import Fallback
 from actors.protocol.exchanges import LEFT_S, Interest
-from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.server import ServerSettings
 from actors.server.calls.turns import QUIET_CALLS
 from actors.server.dialogue import CONTENDED_S, HOLD_S, PATIENT_HOLD_S
@@ -57,15 +56,6 @@ class Caller:
 
     def visitor(self, question: Question | None = None) -> None:
         return None
-
-
-async def test_progress_reaches_the_caller_with_its_own_token(autojump_clock: MockClock) -> None:
-    caller, other = Caller(), Caller()
-    async with running_server() as rig, trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: rig.call("progress", exchange=other, interest=Interest(b'"b"'), progress=[5]))
-        await rig.call("progress", exchange=caller, interest=Interest(b"1"), progress=[1, 2])
-    assert [(note["progressToken"], note["progress"]) for _, note in caller.notes] == [(1, 1), (1, 2)]
-    assert [note["progressToken"] for _, note in other.notes] == ["b"]
 
 
 async def test_a_server_is_only_asked_for_what_somebody_wants(autojump_clock: MockClock) -> None:
@@ -141,25 +131,6 @@ async def test_a_question_waits_for_the_caller_and_the_answer_goes_back(autojump
     assert initialize["params"]["capabilities"] == json.loads(OF_CLIENTS)
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [(RemoteError(ErrorObject(-7, "no")), -7), (CannotAsk("it did not declare that"), -32601)],
-)
-async def test_a_caller_that_does_not_answer_is_said_to_the_server(
-    autojump_clock: MockClock, error: Exception, code: int
-) -> None:
-    class Refusing(Caller):
-        def ask(self, question: Question) -> Reply[msgspec.Raw]:
-            reply = super().ask(question)
-            reply.fail(error)
-            return reply
-
-    async with running_server(settings=ASKING) as rig:
-        assert (await rig.call("ask", exchange=Refusing()))["got"]["error"]["code"] == code
-        assert (await rig.call("ask"))["got"]["error"]["code"] == -32601  # there is nobody to ask
-        assert (await rig.call("ask", exchange=Caller(), method="roots/sort"))["got"]["error"]["code"] == -32601
-
-
 @pytest.mark.case("X07")
 async def test_a_question_that_nobody_answers_is_cancelled_in_time(autojump_clock: MockClock) -> None:
     caller = Caller()
@@ -171,27 +142,19 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_time(autojump_cloc
 
 
 @pytest.mark.parametrize(
-    ("fallback", "got"),
+    ("method", "fallback", "got"),
     [
-        ("default", {"result": {"action": "accept", "content": {"name": "x"}}}),
-        ("error", {"error": {"code": -1, "message": "nobody answered in time"}}),
+        ("elicitation/create", "default", {"result": {"action": "accept", "content": {"name": "x"}}}),
+        ("elicitation/create", "error", {"error": {"code": -1, "message": "nobody answered in time"}}),
+        ("sampling/createMessage", "cancel", {"error": {"code": -1, "message": "nobody answered in time"}}),
     ],
 )
-async def test_or_gets_what_is_configured(autojump_clock: MockClock, fallback: Fallback, got: Any) -> None:
+async def test_or_gets_what_is_configured(autojump_clock: MockClock, method: str, fallback: Fallback, got: Any) -> None:
     named = {"name": {"type": "string", "default": "x"}}
     settings = msgspec.structs.replace(ASKING, question_fallback=fallback)
     async with running_server(settings=settings) as rig:
-        answer = (await rig.call("ask", exchange=Caller(), properties=named))["got"]
+        answer = (await rig.call("ask", exchange=Caller(), method=method, properties=named))["got"]
     assert {name: answer[name] for name in got} == got
-
-
-async def test_a_question_that_the_server_takes_back_is_taken_back_at_the_caller(autojump_clock: MockClock) -> None:
-    caller = Caller()
-    async with running_server(settings=ASKING) as rig:
-        assert (await rig.call("ask", exchange=caller, s=5))["got"] is None
-        await wait_all_tasks_blocked()
-        assert caller.questions[0][1].settled
-        assert all("result" not in message and "error" not in message for message in rig.fake.messages)
 
 
 async def test_after_a_question_that_was_taken_back_the_deadline_counts_again(autojump_clock: MockClock) -> None:
@@ -200,16 +163,6 @@ async def test_after_a_question_that_was_taken_back_the_deadline_counts_again(au
         with pytest.raises(CallTimedOut):
             await rig.call("ask", exchange=Caller(), deadline_s=20, s=5, pause_s=1000)
         assert trio.current_time() - began == lasting(25, wakes=2)
-
-
-async def test_what_a_caller_does_not_take_is_counted(autojump_clock: MockClock) -> None:
-    class Deaf(Caller):
-        def note(self, note: Note) -> bool:
-            return not super().note(note)
-
-    async with running_server() as rig:
-        await rig.call("progress", exchange=Deaf(), interest=Interest(b"1"), progress=[1, 2])
-        assert (await rig.status()).unheard == 2
 
 
 @pytest.mark.case("X08")
@@ -226,16 +179,6 @@ async def test_questions_end_with_their_process(autojump_clock: MockClock) -> No
         await rig.restart()
         assert caller.questions[0][1].settled
         assert await rig.call(a=1) == {"a": 1}
-
-
-async def test_where_several_calls_are_in_flight_nobody_is_asked_by_guess(autojump_clock: MockClock) -> None:
-    caller, other = Caller(), Caller()
-    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: rig.call("sleep", exchange=other, s=30))
-        await wait_all_tasks_blocked()
-        error = (await rig.call("ask", exchange=caller))["got"]["error"]
-        assert "not known which of several calls" in error["message"]
-        assert caller.questions == other.questions == []
 
 
 async def test_progress_puts_the_deadline_off_and_only_so_far(autojump_clock: MockClock) -> None:
@@ -592,12 +535,6 @@ async def test_a_question_that_is_held_ends_with_its_process(autojump_clock: Moc
             with pytest.raises(ServerExited):
                 await call.wait()
         await trio.sleep(HOLD_S + 1)
-
-
-async def test_a_sample_that_nobody_makes_is_an_error_in_time(autojump_clock: MockClock) -> None:
-    async with running_server(settings=ASKING) as rig:
-        got = (await rig.call("ask", exchange=Caller(), method="sampling/createMessage"))["got"]
-    assert got["error"] == {"code": -1, "message": "nobody answered in time"}
 
 
 async def test_a_server_hears_the_newest_of_what_a_client_tells_at_once_and_nothing_without_a_token(

@@ -12,11 +12,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import trio
 
-from actors.errors import ServerExited
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.server import ServerSettings, liveness, traffic
@@ -130,22 +128,6 @@ async def test_the_first_call_to_a_stopped_server_is_answered_by_a_fresh_process
 
 
 @pytest.mark.usefixtures("soon_quiet")
-async def test_a_call_that_was_in_flight_when_its_server_was_stopped_is_told(tmp_path: Path) -> None:
-    ledger = tmp_path / "ledger"
-    async with real_server(ledger, unresponsive_s=0.2) as rig:
-        first = await call_after_pause(rig, "a")
-        reply = rig.submit("sleep", s=1000)
-        while len(executions(ledger)) < 2:  # noqa: ASYNC110 - a file of another process
-            await trio.sleep(0.01)
-        os.kill(first, signal.SIGSTOP)
-        with pytest.raises(ServerExited, match="frozen") as caught:
-            await reply.wait()
-        assert caught.value.outcome == "unknown"
-        assert await call_after_pause(rig, "b") != first
-        assert [name for name, _ in executions(ledger)] == ["a", "sleep", "b"]
-
-
-@pytest.mark.usefixtures("soon_quiet")
 async def test_a_server_that_became_deaf_and_does_nothing_is_replaced_before_its_next_call(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     async with real_server(ledger, unresponsive_s=0.2) as rig:
@@ -172,27 +154,6 @@ async def test_a_server_that_is_busy_for_long_is_left_alone(tmp_path: Path, how:
             await reply.wait()
         assert await call_after_pause(rig, "b") == first
         assert (rig.actor.life.state, rig.actor.life.incarnation) == (State.READY, 1)
-
-
-@pytest.mark.usefixtures("soon_quiet")
-async def test_a_server_that_answers_no_question_lives_through_any_number_of_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with real_server(tmp_path / "ledger", "mute", unresponsive_s=0.02, watch_interval_s=0.05) as rig:
-        first = await process_of(rig)
-        turns = 0
-        watch = liveness.Liveness._watch
-
-        def count(*args: Any) -> None:
-            nonlocal turns
-            turns += 1
-            watch(*args)
-
-        monkeypatch.setattr(liveness.Liveness, "_watch", count)
-        while turns < 20:  # noqa: ASYNC110 - nothing tells
-            await trio.sleep(0.01)
-        assert (await process_of(rig), rig.actor.life.incarnation) == (first, 1)
-        assert msgspec.to_builtins(await rig.status())["restarts"] == 0
 
 
 def test_only_what_reads_the_input_of_a_server_makes_it_frozen() -> None:

@@ -14,7 +14,6 @@ from actors.catalogue.lists import ListPage
 from actors.catalogue.offer import LONG_LIST
 from actors.errors import ServerExited
 from actors.life.policy import RestartPolicy
-from actors.life.states import State
 from actors.messages import Refreshed
 from actors.server import ServerSettings
 from tests.actors.server.rig import running_server
@@ -46,32 +45,21 @@ class Reading:
 
 
 @pytest.mark.parametrize("tools", [large(100), [tool(f"t{number}") for number in range(120)]], ids=["bytes", "entries"])
-async def test_a_large_page_is_read_beside_the_loop(
+async def test_calls_are_answered_while_a_large_page_is_read(
     monkeypatch: pytest.MonkeyPatch, tools: list[dict[str, object]]
 ) -> None:
-    reading = Reading(monkeypatch)
-    with trio.fail_after(20):
-        async with running_server(FakeServer(tools=tools)) as rig, trio.open_nursery() as nursery:
-            nursery.start_soon(rig.wake)
-            await trio.to_thread.run_sync(reading.begun.wait)
-            assert (await rig.status()).state is State.DISCOVERING
-            reading.go_on.set()
-            await rig.until_listed(1)
-            assert len(rig.listed[0]) == len(tools)
-            assert threading.main_thread() not in reading.threads
-
-
-async def test_calls_are_answered_while_a_large_page_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_server(FakeServer()) as rig:
         await rig.wake()
         reading = Reading(monkeypatch)
-        rig.fake.tools = large(100)
+        rig.fake.tools = tools
         await rig.fake.notify(CHANGED)
         with trio.fail_after(20):
             await trio.to_thread.run_sync(reading.begun.wait)
             assert await rig.call(a=1) == {"a": 1}
             reading.go_on.set()
             await rig.until_listed(2)
+        assert len(rig.listed[1]) == len(tools)
+        assert threading.main_thread() not in reading.threads
 
 
 async def test_a_server_that_dies_while_its_page_is_read_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,6 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
-from actors.protocol.changes import UNSUBSCRIBE
-from actors.protocol.wire.jsonrpc import RemoteError
 from actors.server import ServerSettings
 from actors.server.subscribers import Subscribers
 from tests.actors.server.rig import Rig, running_server
@@ -38,35 +36,6 @@ async def watching(
     fake = FakeServer(probe="modern" if era == "modern" else "error", honours={"toolsListChanged": True})
     async with running_server(fake, settings=settings, era=era, subscribers=subscribers, **more) as rig:
         yield rig, fake, names
-
-
-@both
-async def test_a_call_subscribes_wakes_the_server_for_that_and_updates_are_told(
-    era: Era, autojump_clock: MockClock
-) -> None:
-    async with watching(era, "a", "b") as (rig, fake, told):
-        assert await rig.watch("a") == {}
-        assert await rig.watch("b") == {}
-        assert sorted(fake.watched) == ["a", "b"]
-        assert fake.starts == 1
-        told.clear()
-        for uri in ("a", "a", "c", "b/part"):
-            await fake.update(uri)
-        await wait_all_tasks_blocked()
-        assert told == ["a", "a", "b"]
-        assert await rig.watch("b", UNSUBSCRIBE) == {}
-        await wait_all_tasks_blocked()
-        assert fake.watched == ["a"]
-
-
-@both
-async def test_a_server_that_does_not_tell_of_a_resource_says_so(era: Era, autojump_clock: MockClock) -> None:
-    async with watching(era) as (rig, fake, _):
-        with pytest.raises(RemoteError) as caught:
-            await rig.watch("odd:x")
-        assert caught.value.error.code == (-32002 if era == "legacy" else -32602)
-        assert await rig.watch("a") == {}
-        assert fake.watched == ["a"]
 
 
 @both

@@ -24,26 +24,6 @@ class Told:
         return lambda: self.names.append(name)
 
 
-def test_everybody_who_is_subscribed_is_told_once_and_the_last_to_leave_is_known() -> None:
-    told, subscribers = Told(), Subscribers(at_once)
-    one, other = told.teller("one"), told.teller("other")
-    for tell in (one, other, one):
-        subscribers.add("s", "a", tell)
-    subscribers.add("t", "a", told.teller("of another server"))
-    assert (subscribers.uris("s"), subscribers.uris("x")) == (("a",), ())
-    subscribers.tell_update("s", "a")
-    assert told.names == ["one", "other"]
-    assert not subscribers.remove("s", "a", one)
-    assert not subscribers.remove("s", "a", one)
-    subscribers.tell_update("s", "a")
-    assert told.names == ["one", "other", "other"]
-    assert subscribers.remove("s", "a", other)
-    assert not subscribers.remove("s", "a", other)
-    subscribers.tell_update("s", "a")
-    assert told.names == ["one", "other", "other"]
-    assert subscribers.uris("s") == ()
-
-
 @pytest.mark.parametrize("whole", ["file:///a", "file:///a/"])
 def test_a_part_of_a_resource_is_told_of_as_the_whole(whole: str) -> None:
     told, subscribers = Told(), Subscribers(at_once)

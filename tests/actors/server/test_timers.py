@@ -18,32 +18,6 @@ CHANGED = "notifications/tools/list_changed"
 NEVER_IDLE = ServerSettings(idle_timeout_s=0)
 
 
-async def test_the_deadline_of_the_handshake_does_not_end_the_reading_of_the_lists(autojump_clock: MockClock) -> None:
-    settings = ServerSettings(start_timeout_s=5, discovery_timeout_s=60)
-    async with running_server(FakeServer(silent_at={"tools/list"}), settings=settings) as rig:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(rig.wake)
-            await rig.reach(State.DISCOVERING)
-            await trio.sleep(30)
-            assert rig.actor.life.state is State.DISCOVERING
-            nursery.cancel_scope.cancel()
-        assert rig.fake.starts == 1
-
-
-async def test_a_server_that_starts_again_is_not_put_to_sleep_for_the_idleness_of_its_last_process(
-    autojump_clock: MockClock,
-) -> None:
-    async with running_server(settings=ServerSettings(idle_timeout_s=25)) as rig:
-        await rig.wake()
-        await trio.sleep(5)
-        rig.fake.start_s = 30  # longer than what is left until it would be idle
-        assert rig.fake.peer is not None
-        rig.fake.peer.close_output()
-        await rig.reach(State.RESPAWNING)
-        await trio.sleep(40)
-        assert (rig.actor.life.state, rig.fake.starts, State.DORMANT in rig.states) == (State.READY, 2, False)
-
-
 @pytest.mark.parametrize("state", [State.RESPAWNING, State.FAILED])
 async def test_a_server_that_was_started_by_hand_is_not_announced_to_start_later(
     autojump_clock: MockClock, state: State
@@ -85,17 +59,3 @@ async def test_a_new_process_is_asked_for_a_sign_of_life_while_that_of_the_last_
             await wait_all_tasks_blocked()
             assert (rig.fake.starts, rig.fake.count("ping")) == (process, process)
             await rig.restart()
-
-
-async def test_the_deadline_of_a_reading_does_not_end_the_process_after_that(autojump_clock: MockClock) -> None:
-    settings = ServerSettings(start_timeout_s=60, discovery_timeout_s=60)
-    async with running_server(FakeServer(silent_at={"tools/list"}), settings=settings) as rig:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(rig.wake)
-            await rig.reach(State.DISCOVERING)
-            await trio.sleep(30)
-            rig.fake.silent_at = set()
-            rig.fake.start_s = 40
-            await rig.restart()
-        assert rig.actor.life.state is State.READY
-        assert (rig.fake.starts, (await rig.status()).last_error) == (2, None)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -20,7 +18,7 @@ from tests.actors.server.rig import running_server
 from tests.actors.server.test_calls_of_servers import Outcomes
 from tests.fakes.lines import Lines, line
 from tests.fakes.mcp_server import Exits, FakeServer
-from tests.fakes.memory import MemoryConnection, MemoryPeer, MemoryTransport
+from tests.fakes.memory import MemoryPeer
 
 
 class Slow(FakeServer):
@@ -171,45 +169,6 @@ async def test_calls_of_a_server_that_closes_its_output_and_lives_on_fail_at_onc
         assert outcomes == ["unknown"] * 10
         assert await rig.call(a=1) == {"a": 1}
         assert rig.fake.starts == 2
-
-
-async def test_calls_of_a_server_that_cannot_be_trusted_do_not_wait_for_its_death(autojump_clock: MockClock) -> None:
-    class Stubborn(MemoryTransport):
-        """Nothing ends its server within a minute."""
-
-        @asynccontextmanager
-        async def connect(self) -> AsyncIterator[MemoryConnection]:
-            async with super().connect() as connection:
-                try:
-                    yield connection
-                finally:
-                    with trio.CancelScope(shield=True):
-                        await trio.sleep(60)
-
-    fake = FakeServer(ignores_eof=True)
-    async with running_server(fake, transport=Stubborn(fake.serve)) as rig, trio.open_nursery() as nursery:
-        await rig.wake()
-        before = trio.current_time()
-        assert fake.peer is not None
-        nursery.start_soon(wait_and_close, fake.peer)
-        with pytest.raises(ServerExited, match="closed its output"):
-            await rig.call("hang")
-        assert trio.current_time() - before < 2
-
-
-async def wait_and_close(peer: MemoryPeer) -> None:
-    await trio.sleep(1)
-    peer.close_output()
-
-
-async def test_the_last_words_of_a_killed_server_are_kept_for_operators(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(ignores_eof=True)) as rig:
-        await rig.wake()
-        assert rig.fake.peer is not None
-        rig.fake.peer.log("out of luck\n")
-        rig.fake.peer.close_output()
-        await rig.reach(State.RESPAWNING)
-        assert "out of luck" in ((await rig.status()).last_error or "")
 
 
 class Parting(FakeServer):

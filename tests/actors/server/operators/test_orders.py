@@ -51,16 +51,6 @@ async def test_restart_lets_a_call_in_flight_end_and_sends_those_that_come_to_th
         assert rig.fake.starts == 2
 
 
-async def test_restart_brings_back_a_server_that_was_given_up(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(exits_at="initialize")) as rig:
-        with pytest.raises(ServerGaveUp):
-            await rig.wake()
-        rig.fake.exits_at = None
-        await rig.restart()
-        assert rig.actor.life.state is State.READY
-        assert (await rig.status()).last_error is None
-
-
 async def test_restart_brings_back_a_server_that_failed_for_good_and_was_never_listed(
     autojump_clock: MockClock,
 ) -> None:
@@ -91,16 +81,6 @@ async def test_restart_of_a_server_that_hangs_while_it_starts_begins_afresh(at: 
             rig.fake.silent_at.clear()
             await rig.restart()
         assert (rig.fake.starts, rig.restarts.total) == (2, 0)
-
-
-async def test_restart_need_not_wait_for_a_back_off(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(exits_at="initialize"), policy=RestartPolicy(backoff_initial_s=60)) as rig:
-        with pytest.raises(ServerStarting):
-            await rig.restart()
-        rig.fake.exits_at = None
-        before = trio.current_time()
-        await rig.restart()
-        assert trio.current_time() - before < 1
 
 
 async def test_a_server_that_is_being_stopped_takes_no_order_and_no_call(autojump_clock: MockClock) -> None:
@@ -260,22 +240,6 @@ async def test_the_story_tells_what_an_operator_orders(autojump_clock: MockClock
         orders = [line for line in rig.story if line.endswith("ordered")]
         assert orders == ["restart ordered", "refresh ordered"]
         assert rig.story.index("restart ordered") < len(rig.story) - 1
-
-
-async def test_the_story_says_how_many_calls_a_crash_cost(autojump_clock: MockClock) -> None:
-    async with running_server() as rig:
-        await rig.wake()
-        async with trio.open_nursery() as nursery:
-
-            async def hang() -> None:
-                with pytest.raises(ServerExited):
-                    await rig.call("hang")
-
-            nursery.start_soon(hang)
-            await wait_all_tasks_blocked()
-            with pytest.raises(ServerExited):
-                await rig.call("crash")
-        assert "died while ready: exit code 3; 2 calls in flight failed" in rig.story
 
 
 async def test_a_recovered_server_has_no_last_error_and_its_log_keeps_it(autojump_clock: MockClock) -> None:
