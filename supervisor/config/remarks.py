@@ -129,7 +129,7 @@ def _unpinned(package: str) -> bool:
 
 
 def lines(notes: Iterable[ConfigError]) -> list[str]:
-    """Return notes as lines for people: what is said of several places is said once, with servers and lines."""
+    """Return notes as lines for people: what is said of several places is said once, with those and their lines."""
     groups: dict[tuple[str, str], list[ConfigError]] = {}
     for note in notes:
         groups.setdefault((note.message, note.hint), []).append(note)
@@ -138,9 +138,9 @@ def lines(notes: Iterable[ConfigError]) -> list[str]:
 
 def _together(group: Sequence[ConfigError]) -> str:
     first = group[0]
-    servers = _some(list(dict.fromkeys(note.server for note in group if note.server)))
+    named = _some(list(dict.fromkeys(note.server or note.key for note in group)))
     places = "lines " + _some(list(dict.fromkeys(str(note.line) for note in group)))
-    return f"{first.path}: {servers}: {first.message} ({first.hint + '; ' if first.hint else ''}{places})"
+    return f"{first.path}: {named}: {first.message} ({first.hint + '; ' if first.hint else ''}{places})"
 
 
 def _some(words: Sequence[str]) -> str:

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from supervisor.config import Configuration, Settings, parse
+from supervisor.config import Configuration, parse
 from supervisor.config.expansion import Origin
 from supervisor.config.provenance import EffectiveValue, explain_daemon, explain_server, withhold
-from supervisor.config.values import keys_of
 
 FILE = Path("/etc/mcp/mcp.json")
 ENVIRON = {"HOME": "/home/me", "KUBECONFIG": "/k", "PAT": "xy", "GITHUB_TOKEN": "correct-horse", "HOST": "mcp.example"}
@@ -44,15 +43,6 @@ def words(values: dict[str, EffectiveValue], key: str) -> tuple[Any, str]:
     return values[key].value, values[key].words("mcp.json", of_daemon=False)
 
 
-def test_a_value_of_the_file_has_its_line_and_its_spelling_where_that_is_another() -> None:
-    values = explained({"command": "c", "timeout": 30, "enabled": True, "type": "local"})
-    assert words(values, "command") == ("c", "mcp.json:4")
-    assert words(values, "call_timeout_s") == (30.0, "mcp.json:5 mcpServers.s.timeout")
-    assert words(values, "disabled") == (False, "mcp.json:6 mcpServers.s.enabled")
-    assert words(values, "kind") == ("stdio", "mcp.json:7 mcpServers.s.type")
-    assert words(values, "idle_timeout_s") == (None, "default")
-
-
 def test_each_variable_comes_from_the_layer_that_holds() -> None:
     supervisor = {"pass_env": ["KUBECONFIG", "HOST"], "env": {"A": "all", "B": "all", "C": "all", "HOST": "all"}}
     entry = {"command": "c", "envFile": "s.env", "env": {"C": "own"}}
@@ -68,17 +58,6 @@ def test_each_variable_comes_from_the_layer_that_holds() -> None:
     }
 
 
-def test_what_follows_from_something_else_says_from_what() -> None:
-    values = explained({"url": "wss://x.example/mcp"})
-    assert words(values, "kind") == ("websocket", "follows from url")
-    assert words(values, "slug") == ("s", "follows from the name")
-    assert words(values, "refresh_asleep") == (True, "follows from kind")
-    assert not values.keys() & {"env.HOME", "command"}
-    asked = explained({"command": "c", "refresh_asleep": True})
-    assert words(asked, "refresh_asleep") == (True, "mcp.json:5")
-    assert not asked.keys() & {"url", "oauth.scope"}
-
-
 def test_the_deadline_of_calls_is_that_of_the_daemon_where_the_entry_has_none() -> None:
     assert words(explained({"command": "c"}), "call_timeout_s") == (60.0, "default")
     daemons = explained({"command": "c"}, {"call_timeout_s": 20})
@@ -88,82 +67,9 @@ def test_the_deadline_of_calls_is_that_of_the_daemon_where_the_entry_has_none() 
     assert words(variable, "discovery_timeout_s") == (7.0, "MCP_TOOL_TIMEOUT of the environment")
 
 
-def test_variables_in_a_text_are_named() -> None:
-    values = explained({"command": "${HOME}/c", "args": ["${KUBECONFIG}", "${NOPE:-d}"], "cwd": "~/x"})
-    assert words(values, "command") == ("/home/me/c", "mcp.json:4, with ${HOME}")
-    assert words(values, "args") == (["/k", "d"], "mcp.json:5, with ${KUBECONFIG}")
-    assert words(values, "cwd") == ("/home/me/x", "mcp.json:9, with ${HOME}")
-
-
-def test_an_installation_name_gives_a_slug_that_follows_from_it() -> None:
-    read = configuration({"mcpServers": {"io.github.acme.maps-mcp": {"command": "c"}, "b": {"command": "c"}}})
-    server = next(each for each in read.servers if each.name != "b")
-    values = {each.key: each for each in explain_server(read, server, ENVIRON)}
-    assert words(values, "slug") == (server.path_name, "follows from the name")
-
-
-def test_a_login_is_explained_key_by_key() -> None:
-    oauth = {"clientId": "me", "client_secret": "${GITHUB_TOKEN}", "enabled": True}
-    values = explained({"url": "https://x.example", "oauth": oauth})
-    assert words(values, "oauth.client_id") == ("me", "mcp.json:6 mcpServers.s.oauth.clientId")
-    assert words(values, "oauth.client_secret") == ("***", "mcp.json:7, with ${GITHUB_TOKEN}")
-    assert words(values, "oauth.enabled") == (True, "mcp.json:8")
-    assert words(values, "oauth.scope") == ("", "default")
-
-
-def test_rules_of_tools_are_explained_key_by_key_also_those_of_other_programs() -> None:
-    tools = {"allow": ["a*"], "describe": {"a": "in hunter2 words"}}
-    values = explained(
-        {"command": "c", "tools": tools, "disabledTools": ["b"], "alwaysAllow": ["a"], "env": {"PASSWORD": "hunter2"}}
-    )
-    assert words(values, "tools.allow") == (["a*"], "mcp.json:6")
-    assert words(values, "tools.describe") == ({"a": "in *** words"}, "mcp.json:9")
-    assert words(values, "tools.deny") == (["b"], "mcp.json:13 mcpServers.s.disabledTools")
-    assert words(values, "tools.rename") == ({}, "default")
-    assert words(values, "confirm_except") == (["a"], "mcp.json:16 mcpServers.s.alwaysAllow")
-    listed = explained({"command": "c", "tools": ["a"], "confirm_except": ["b"], "autoApprove": ["c"]})
-    assert words(listed, "tools.allow") == (["a"], "mcp.json:5 mcpServers.s.tools")
-    assert words(listed, "confirm_except") == (["b", "c"], "mcp.json:8")
-    assert words(explained({"command": "c"}), "tools.allow") == (["*"], "default")
-
-
-def test_profiles_are_explained_one_by_one() -> None:
-    read = configuration({"mcpServers": {"s": {"command": "c"}}, "supervisor": {"profiles": {"p": {"servers": ["s"]}}}})
-    values = {each.key: each for each in explain_daemon(read, DATA, ENVIRON)}
-    profile = values["profiles.p"]
-    assert profile.value == {"servers": ["s"], "tools": None, "deny": []}
-    assert profile.words("mcp.json", of_daemon=True) == "mcp.json:9"
-
-
 def test_a_disabled_server_is_explained_as_it_is_written() -> None:
     values = explained({"command": "c", "env": {"A": "${NOPE}"}, "oauth": {"scope": "${NOPE}"}, "disabled": True})
     assert words(values, "env.A") == ("${NOPE}", "mcp.json:5 mcpServers.s.env")
-
-
-def test_the_daemon_is_explained_likewise() -> None:
-    supervisor = {"listen": "127.0.0.1:0", "env": {"API_KEY": "abc"}}
-    read = configuration({"supervisor": supervisor})
-    values = {each.key: each for each in explain_daemon(read, DATA, ENVIRON)}
-    shown = {key: (each.value, each.words("mcp.json", of_daemon=True)) for key, each in values.items()}
-    assert shown["listen"] == ("127.0.0.1:0", "mcp.json:3")
-    assert shown["env.API_KEY"] == ("***", "mcp.json:5")
-    assert shown["data_dir"] == ("/state/mcpvisor", "follows from the environment")
-    assert shown["drain_s"] == (5.0, "default")
-    assert (
-        keys_of(Settings).keys() - {"describe", "env", "fleet", "memory", "profiles", "trace_headers"} <= values.keys()
-    )
-    own = configuration({"supervisor": {"data_dir": "~/d"}})
-    (data_dir,) = (each for each in explain_daemon(own, DATA, ENVIRON) if each.key == "data_dir")
-    assert (data_dir.value, data_dir.words("f", of_daemon=True)) == ("/home/me/d", "f:3, with ${HOME}")
-
-
-@pytest.mark.parametrize("supervisor", [{}, {"fleet": {"node": "a"}}])
-def test_what_nobody_wrote_of_a_fleet_is_its_default(supervisor: dict[str, Any]) -> None:
-    read = configuration({"supervisor": supervisor})
-    values = {each.key: each for each in explain_daemon(read, DATA, ENVIRON)}
-    of_fleet = {key for key in values if key.startswith("fleet.")}
-    written = {f"fleet.{name}" for name in supervisor.get("fleet", {})}
-    assert {key for key in of_fleet if values[key].origin.source != "default"} == written
 
 
 def test_nothing_of_a_fleet_is_shown_that_is_secret() -> None:
