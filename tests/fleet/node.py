@@ -4,18 +4,18 @@ to run."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, cast
 
 import trio
 
 from actors.errors import SupervisorError
+from supervisor.fleet.engine import Engine
 from supervisor.fleet.errors import Elsewhere, LeaseEnded, NodeAway
 from supervisor.fleet.lease import Lease, LeaseTimes
 from supervisor.fleet.membership import Membership, NodeClock
 from supervisor.fleet.ownership import Ownership, reach
-from supervisor.fleet.records import Entry, FeedPage, Joined, LaunchGrant, Node, Offers, Place
+from supervisor.fleet.records import Entry, Node, Place
 from tests.fleet.world import GIVE_UP_S, World
 
 COLD_START_S = 1.0
@@ -37,53 +37,17 @@ class SkewedClock(NodeClock):
 
 
 class DistantEngine:
-    """Implements `Engine`: that of the world, over a network. `thawed`: the node is not stopped."""
+    """Does what an `Engine` does by that of the world, over a network. `thawed`: the node is not stopped."""
 
     def __init__(self, world: World, node: SimulatedNode) -> None:
         self._world = world
         self._node = node
 
-    async def join(self, node: Node, held: Mapping[str, int] | None) -> Joined:
-        return await self._world.ask_engine(self._node, lambda engine: engine.join(node, held))
+    def __getattr__(self, name: str) -> Any:
+        async def ask(*arguments: Any) -> Any:
+            return await self._world.ask_engine(self._node, lambda engine: getattr(engine, name)(*arguments))
 
-    async def renew(self, incarnation: str, node: Node | None = None) -> int:
-        return await self._world.ask_engine(self._node, lambda engine: engine.renew(incarnation, node))
-
-    async def leave(self, incarnation: str) -> None:
-        await self._world.ask_engine(self._node, lambda engine: engine.leave(incarnation))
-
-    async def claim(self, launch: str, incarnation: str) -> Place:
-        return await self._world.ask_engine(self._node, lambda engine: engine.claim(launch, incarnation))
-
-    async def find(self, launch: str) -> Place | None:
-        return await self._world.ask_engine(self._node, lambda engine: engine.find(launch))
-
-    async def release(self, grants: Sequence[LaunchGrant]) -> None:
-        await self._world.ask_engine(self._node, lambda engine: engine.release(grants))
-
-    async def publish(self, grant: LaunchGrant, digest: str, offer: bytes) -> bool:
-        return await self._world.ask_engine(self._node, lambda engine: engine.publish(grant, digest, offer))
-
-    async def offers(self) -> Offers:
-        return await self._world.ask_engine(self._node, lambda engine: engine.offers())
-
-    async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
-        return await self._world.ask_engine(self._node, lambda engine: engine.read_offers(digests))
-
-    async def end_sessions(self, left: Mapping[str, float]) -> None:
-        await self._world.ask_engine(self._node, lambda engine: engine.end_sessions(left))
-
-    async def has_ended(self, session: str) -> bool:
-        return await self._world.ask_engine(self._node, lambda engine: engine.has_ended(session))
-
-    async def put(self, key: str, value: bytes) -> None:
-        await self._world.ask_engine(self._node, lambda engine: engine.put(key, value))
-
-    async def records(self) -> Mapping[str, bytes]:
-        return await self._world.ask_engine(self._node, lambda engine: engine.records())
-
-    async def read(self, position: int, wait_s: float) -> FeedPage:
-        return await self._world.ask_engine(self._node, lambda engine: engine.read(position, wait_s))
+        return ask
 
 
 WEIGHT_S: Final = 60.0
@@ -103,7 +67,7 @@ class SimulatedNode:
         self.processes: dict[str, trio.Event] = {}
         self.calls: Counter[str] = Counter()
         self.clock = SkewedClock(rate)
-        engine = DistantEngine(world, self)
+        engine = cast("Engine", DistantEngine(world, self))
         self.membership = Membership(
             engine, times, self.clock, self._describe, self._make_incarnation, self._take, on_renewed=self._note_lease
         )

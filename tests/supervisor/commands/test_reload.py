@@ -15,8 +15,8 @@ from supervisor import operations
 from supervisor.commands import status
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.reloading.refusal import HEADER
+from tests.fakes.world import A, B, World, world
 from tests.supervisor.commands.test_cli import ask, client_of
-from tests.supervisor.servers.reloading.test_reload import A, B, World, world
 
 NOW = 10_000.0
 

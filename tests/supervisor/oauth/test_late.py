@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import trio
 
 from actors.kit import Latest
-from supervisor.config import parse
 from supervisor.oauth.accounts import OAuthAccounts
 from supervisor.oauth.late import LateAccounts
-from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.launches.names import AccountName
 from supervisor.store import open_store
+from tests.fakes.deployments import KEY, read
 
-KEY = b"k" * 32
 FAR = {"url": "https://example.com/mcp"}
-
-
-def read(servers: dict[str, Any]) -> Deployment:
-    return deploy(parse(json.dumps({"mcpServers": servers}), Path("/etc/mcp.json"), {}), key=KEY)
 
 
 async def test_logins_are_there_from_the_first_server_on_that_may_ask_for_one(tmp_path: Path) -> None:

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
 from actors.protocol.agreement.capabilities import NOBODY, OF_CLIENTS
 from actors.transport.http.remote import HttpLimits
-from supervisor.config import load, parse
-from supervisor.servers.deployment import Deployment, deploy
+from supervisor.config import load
+from supervisor.servers.deployment import deploy
 from supervisor.servers.safety import UNKNOWN
-from tests.fakes.deployments import KEY
-
-
-def read(servers: dict[str, Any], **settings: Any) -> Deployment:
-    """Return the deployment of a file."""
-    text = json.dumps({"mcpServers": servers, "supervisor": settings})
-    return deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY)
+from tests.fakes.deployments import KEY, read
 
 
 def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:

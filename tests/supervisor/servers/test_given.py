@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-from supervisor.config import parse
 from supervisor.identity.people import NO_VALUES, Given, GivenValues, Owner, People, Person, Team, User
-from supervisor.servers.deployment import Deployment, deploy
+from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import AccountName, account_of
-from tests.fakes.deployments import KEY
+from tests.fakes import deployments
 
 ANA: Owner = ("user", "ana")
 CORE: Owner = ("team", "core")
@@ -32,11 +29,10 @@ IDENTITY: dict[str, Any] = {
 
 
 def read(*given: tuple[Any, str, str, str], identity: dict[str, Any] = IDENTITY) -> Deployment:
-    text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": identity}})
     stored = GivenValues()
     for owner, server, name, value in given:
         stored = stored.with_value(owner, server, name, Given(value=value))
-    return deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY, given=stored)
+    return deployments.read(SERVERS, stored, identity=identity)
 
 
 def person(deployment: Deployment, user: str, team: str = "") -> Person:

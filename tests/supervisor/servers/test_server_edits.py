@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import trio
 
-from supervisor.config import Configuration, load
-from supervisor.daemon import Daemon
-from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.files import BACKUP_SUFFIX, read_if_there
 from supervisor.host.files import replace_text as replace_in_file
 from supervisor.servers.reloading import reload
 from supervisor.servers.reloading.port import Reloaded
 from supervisor.servers.reloading.reload import Reload
-from tests.fakes.mcp_server import FakeServer
-from tests.fakes.memory import MemoryTransport
+from tests.fakes.world import World, world
 from tests.supervisor.test_daemon import until_ready
 
 FILE = """\
@@ -64,67 +57,12 @@ def backup_of(path: Path) -> Path:
     return path.with_name(path.name + BACKUP_SUFFIX)
 
 
-class Api:
-    """The API of one daemon, with its key."""
-
-    def __init__(self, http: httpx2.AsyncClient, key: str) -> None:
-        self.http = http
-        self.headers = {"authorization": f"Bearer {key}"}
-
-    async def ask(self, method: str, path: str, status: int, body: Any = None) -> Any:
-        """Return the message of an answer with this status."""
-        answer = await self.http.request(method, f"/api/servers{path}", json=body, headers=self.headers)
-        assert answer.status_code == status, answer.text
-        members = answer.json()
-        return members["message"] if status < 300 else members["error"]["message"]
-
-    async def add(self, name: str, entry: Mapping[str, Any] = ENTRY, status: int = 201, **more: Any) -> Any:
-        """Add a server."""
-        return await self.ask("POST", "", status, {"name": name, "entry": entry, **more})
-
-    async def change(self, name: str, patch: Mapping[str, Any], status: int = 200) -> Any:
-        """Change a server."""
-        return await self.ask("PATCH", f"/{name}", status, {"entry": patch})
-
-    async def remove(self, name: str, status: int = 200) -> Any:
-        """Remove a server."""
-        return await self.ask("DELETE", f"/{name}", status)
-
-    async def reload(self, status: int = 200) -> Any:
-        """Have the file read again."""
-        answer = await self.http.post("/api/reload")
-        assert answer.status_code == status, answer.text
-        return answer.json()
-
-    async def servers(self) -> set[str]:
-        """Return what there is."""
-        return {row["server"] for row in (await self.http.get("/api/status")).json()["servers"]}
-
-
 STARTED = {"good", "github", "typo"}
 
 
-@asynccontextmanager
-async def daemon(file: Path, data: DataDir) -> AsyncIterator[Api]:
+def daemon(file: Path, data: DataDir) -> AbstractAsyncContextManager[World]:
     """Run a daemon with this file."""
-
-    def read(path: str, change: Callable[[str], str]) -> Configuration:
-        return load(Path(path or file), {"PATH": os.environ["PATH"]}, None, change)
-
-    made = Daemon(
-        read("", str),
-        data,
-        open_sockets("127.0.0.1:0", 5.0),
-        connect=lambda server: MemoryTransport(FakeServer().serve),
-    )
-    made.read = read
-    with trio.fail_after(120):
-        async with trio.open_nursery() as nursery:
-            (url,) = await nursery.start(made.run)
-            async with httpx2.AsyncClient(base_url=url, timeout=30) as http:
-                await until_ready(http)
-                yield Api(http, data.key("page").hex())
-            made.closing.set()
+    return world(file.parent, data, None, file=file.name)
 
 
 async def test_a_server_is_added_changed_and_removed_in_the_file_and_in_what_runs(file: Path, data: DataDir) -> None:
@@ -137,8 +75,8 @@ async def test_a_server_is_added_changed_and_removed_in_the_file_and_in_what_run
         assert text_of(file) == added
         assert text_of(backup_of(file)) == FILE
         assert await api.servers() == STARTED | {"new"}
-        await until_ready(api.http)
-        assert (await api.http.get("/api/servers/new")).json()["tools"] == 1
+        await until_ready(api.client)
+        assert (await api.row("new"))["tools"] == 2
         assert await api.change("new", {"args": None, "idle_timeout_s": 60}) == "1 server replaced (new)"
         assert '"new": {\n      "command": "y",\n      "idle_timeout_s": 60\n    }' in str(text_of(file))
         assert await api.change("new", {"idle_timeout_s": 60}) == "nothing has changed"
@@ -193,7 +131,7 @@ async def test_what_is_refused_leaves_file_and_daemon_as_they_were(file: Path, d
                 assert words in await api.add(name, entry, 422, ephemeral=ephemeral)
         assert await api.servers() == STARTED
         assert (await api.reload())["outcome"] == "unchanged"
-        assert (await api.http.get("/api/configuration")).json()["refused"] == []
+        assert (await api.source())["refused"] == []
     assert text_of(file) == FILE
     assert text_of(backup_of(file)) is None
 
@@ -205,8 +143,8 @@ async def test_a_change_that_makes_an_entry_useless_is_refused_and_one_that_mend
         assert "good.command" in await api.change("good", {"command": 1}, 422)
         assert text_of(file) == FILE
         assert await api.change("typo", {"comand": None, "command": "x"}) == "1 server changed (typo)"
-        await until_ready(api.http)
-        assert (await api.http.get("/api/servers/typo")).json()["last_error"] is None
+        await until_ready(api.client)
+        assert (await api.row("typo"))["last_error"] is None
 
 
 async def test_edits_at_the_same_time_all_happen(file: Path, data: DataDir) -> None:
@@ -223,9 +161,13 @@ async def test_edits_at_the_same_time_all_happen(file: Path, data: DataDir) -> N
 async def test_of_two_who_remove_the_same_server_one_is_told_that_there_is_none(file: Path, data: DataDir) -> None:
     statuses: list[int] = []
 
-    async def remove(api: Api, name: str) -> None:
-        answer = await api.http.delete(f"/api/servers/{name}", headers=api.headers)
-        statuses.append(answer.status_code)
+    async def remove(api: World, name: str) -> None:
+        try:
+            await api.remove(name)
+            statuses.append(200)
+        except AssertionError:
+            await api.remove(name, 404)
+            statuses.append(404)
 
     async with daemon(file, data) as api:
         await api.add("mine", ephemeral=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 import trio
@@ -14,11 +12,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.catalogue.offer import Offer
 from actors.kit import Latest
 from actors.registry.actor import Registry
-from supervisor.config import parse
 from supervisor.identity.people import Person
-from supervisor.servers.deployment import Deployment, deploy
+from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.running import Launches
-from tests.fakes.deployments import KEY
+from tests.fakes.deployments import read
 from tests.fakes.fleet import fleet
 from tests.fakes.mcp_server import FakeServer
 
@@ -28,11 +25,10 @@ IDENTITY: dict[str, Any] = {
 }
 
 
-def read(*servers: str) -> Deployment:
+def of(*servers: str) -> Deployment:
     entries = {name: SERVERS[name] for name in servers or SERVERS}
     values = {name: IDENTITY["users"]["ana"]["values"][name] for name in entries}
-    text = json.dumps({"mcpServers": entries, "supervisor": {"identity": {"users": {"ana": {"values": values}}}}})
-    return deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY)
+    return read(entries, identity={"users": {"ana": {"values": values}}})
 
 
 def ana(deployment: Deployment) -> Person:
@@ -62,7 +58,7 @@ class Recall:
 async def test_what_was_begun_for_somebody_who_left_is_there_for_whoever_comes_next(
     autojump_clock: MockClock,
 ) -> None:
-    deployment, recall = Latest(read()), Recall()
+    deployment, recall = Latest(of()), Recall()
     unused: Any = None
     async with fleet(defaultdict(FakeServer)) as running, trio.open_nursery() as nursery:
         launches = Launches(deployment, running.servers, Registry({}, unused, unused, trio.current_time), recall)
@@ -84,7 +80,7 @@ async def test_what_was_begun_for_somebody_who_left_is_there_for_whoever_comes_n
 
 
 async def test_a_server_that_is_removed_while_it_is_looked_up_for_somebody_is_no_bug(autojump_clock: MockClock) -> None:
-    deployment, recall = Latest(read()), Recall(Offer())
+    deployment, recall = Latest(of()), Recall(Offer())
     unused: Any = None
     registry = Registry({}, unused, unused, trio.current_time)
     async with fleet(defaultdict(FakeServer)) as running, trio.open_nursery() as nursery:
@@ -96,7 +92,7 @@ async def test_a_server_that_is_removed_while_it_is_looked_up_for_somebody_is_no
         async with trio.open_nursery() as request:
             request.start_soon(launches.prepare, person)
             await wait_all_tasks_blocked()
-            deployment.set(read("diary"))
+            deployment.set(of("diary"))
             recall.may_answer.set()
         await wait_all_tasks_blocked()
         assert not launches.has(gone)

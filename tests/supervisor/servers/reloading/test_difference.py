@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from functools import cache
 from pathlib import Path
@@ -13,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.config import Settings, parse
-from supervisor.servers.deployment import Deployment, deploy
+from supervisor.config import Settings
+from supervisor.servers.deployment import Deployment
 from supervisor.servers.reloading.difference import LIVE, Difference, diff, in_force
-from tests.fakes.deployments import KEY
+from tests.fakes.deployments import read
 from tests.sources import nodes
 
 ROOT = Path(__file__).parents[4]
@@ -34,12 +33,6 @@ ENTRIES: tuple[dict[str, Any] | None, ...] = (
     {"url": "https://example.com/mcp"},
     {"url": "https://example.com/mcp", "headers": {"X-Key": "hunter22hunter22"}},
 )
-
-
-def read(servers: dict[str, Any], **settings: Any) -> Deployment:
-    """Return the deployment of a file."""
-    text = json.dumps({"mcpServers": servers, "supervisor": settings})
-    return deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY)
 
 
 def of(entry: dict[str, Any] | None) -> Deployment:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,87 +13,21 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.config import Configuration, load
-from supervisor.config.edits import Change
 from supervisor.daemon import Daemon
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.servers.deployment import DeployedServer
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.servers.test_operation import called, found, ordered, until_found
-from tests.supervisor.test_daemon import configuration, running, until_ready
-
-A, B = {"command": "x"}, {"command": "y"}
-BY_HAND = {"reload_on_change": False}
-"""What is edited is read when that is asked for, and not while it is written."""
+from tests.fakes.world import BY_HAND, A, B, World, world
+from tests.supervisor.test_daemon import configuration, until_ready
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[DataDir]:
     with open_data_dir(tmp_path / "data", {}) as directory:
         yield directory
-
-
-class World:
-    """A daemon, its client, its file, and what stands in for its servers."""
-
-    def __init__(self, directory: Path) -> None:
-        self.fakes = {name: FakeServer(tools=[tool("echo"), tool("sleep")]) for name in "abc"}
-        self.fakes["d"] = FakeServer(exits_at="initialize")
-        self.client = httpx2.AsyncClient()
-        self.path = directory / "mcp.json"
-        self.reads = 0
-        self.gate: trio.Event | None = None
-
-    def connect(self, server: DeployedServer) -> MemoryTransport:
-        return MemoryTransport(self.fakes[server.name].serve)
-
-    def read(self, path: str, change: Change) -> Configuration:
-        self.reads += 1
-        if self.gate is not None:
-            trio.from_thread.run(self.gate.wait)
-        return load(Path(path or self.path), {"PATH": os.environ["PATH"]}, change=change)
-
-    def write(self, servers: dict[str, Any], **settings: Any) -> None:
-        configuration(self.path.parent, servers, **{**BY_HAND, **settings})
-
-    async def reload(self, code: int = 200) -> Any:
-        answer = await self.client.post("/api/reload")
-        assert answer.status_code == code, answer.text
-        return answer.json()
-
-    async def edit(self, servers: dict[str, Any], **settings: Any) -> str:
-        """Change the file, have it read, and return what is said of that."""
-        self.write(servers, **settings)
-        return str((await self.reload())["message"])
-
-    async def call(self, name: str, **arguments: Any) -> Any:
-        params = {"name": name, "arguments": arguments}
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        return (await self.client.post("/mcp", json=body, timeout=60)).json()
-
-    async def row(self, server: str) -> dict[str, Any]:
-        return dict((await self.client.get(f"/api/servers/{server}")).json())
-
-    async def status(self) -> dict[str, Any]:
-        return dict((await self.client.get("/api/status")).json())
-
-    async def source(self) -> dict[str, Any]:
-        return dict((await self.client.get("/api/configuration")).json())
-
-
-@asynccontextmanager
-async def world(directory: Path, data: DataDir, servers: dict[str, Any], **settings: Any) -> AsyncIterator[World]:
-    """Run a daemon until its servers were tried."""
-    shown = World(directory)
-    config = configuration(directory, servers, **{**BY_HAND, **settings})
-    async with running(config, data, read=shown.read, connect=shown.connect) as shown.client:
-        await until_ready(shown.client)
-        yield shown
 
 
 async def begun(shown: World, nursery: trio.Nursery, results: list[Any], server: str, seconds: float) -> None:
@@ -144,18 +76,18 @@ async def test_the_tools_of_a_removed_one_are_gone_and_those_of_an_added_one_are
     tmp_path: Path, data: DataDir
 ) -> None:
     async with world(tmp_path, data, {"a": A, "b": B}) as shown:
-        await until_found(shown.client, "a:echo", ["a:echo"])
+        await shown.until_found("a:echo", ["a:echo"])
         assert await shown.edit({"b": B, "c": A}) == "1 server added (c); 1 server removed (a)"
-        await until_found(shown.client, "c:*", ["c:echo", "c:sleep"])
-        assert not [path for path in await found(shown.client, "echo") if path.startswith("a:")]
-        assert {row["server"] for row in (await shown.status())["servers"]} == {"b", "c"}
+        await shown.until_found("c:*", ["c:echo", "c:sleep"])
+        assert not [path for path in await shown.found("echo") if path.startswith("a:")]
+        assert await shown.servers() == {"b", "c"}
         assert (await until_ready(shown.client))["servers"] == 2
         assert (await shown.client.get("/api/servers/a")).status_code == 404
         assert (await shown.client.get("/mcp/servers/a")).status_code == 404
         assert failure(await shown.call("a-echo"))["data"]["outcome"] == "not_sent"
         assert shown.fakes["a"].starts == shown.fakes["a"].exits == 1
         assert await shown.edit({"a": A, "b": B}) == "1 server added (a); 1 server removed (c)"
-        await until_found(shown.client, "a:*", ["a:echo", "a:sleep"])
+        await shown.until_found("a:*", ["a:echo", "a:sleep"])
         assert "result" in await shown.call("a-echo")
 
 
@@ -167,38 +99,38 @@ async def test_one_that_gets_another_name_ends_its_call_and_is_there_once(tmp_pa
             await begun(shown, nursery, results, "a", 0.3)
             assert await shown.edit({"b": A, "c": B}) == "1 server added (b); 1 server removed (a)"
             assert (await shown.call("b-echo", n=1))["result"]["structuredContent"] == {"n": 1}
-            assert "no server 'a'" in failure(await called(shown.client, "a:echo"))["message"]
+            assert "no server 'a'" in failure(await shown.call("a:echo"))["message"]
         assert results[0]["result"]["structuredContent"] == {"s": 0.3}
-        await until_found(shown.client, "echo", ["b:echo", "c:echo"])
+        await shown.until_found("echo", ["b:echo", "c:echo"])
         assert [row["server"] for row in (await shown.status())["servers"]] == ["b", "c"]
         assert (shown.fakes["a"].starts, shown.fakes["a"].exits, shown.fakes["b"].starts) == (1, 1, 1)
 
 
 async def test_one_that_is_switched_off_and_on_in_the_file_follows(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, {"a": A, "b": B}) as shown:
-        await until_found(shown.client, "a:echo", ["a:echo"])
+        await shown.until_found("a:echo", ["a:echo"])
         await shown.edit({"a": {**A, "disabled": True}, "b": B})
         row = await shown.row("a")
         assert (row["state"], row["disabled"]) == ("stopped", True)
         assert "switched off" in failure(await shown.call("a-echo"))["message"]
-        await until_found(shown.client, "a:*", [])
+        await shown.until_found("a:*", [])
         await shown.edit({"a": A, "b": B})
-        await until_found(shown.client, "a:*", ["a:echo", "a:sleep"])
+        await shown.until_found("a:*", ["a:echo", "a:sleep"])
         assert not (await shown.row("a"))["disabled"]
         assert "result" in await shown.call("a-echo")
 
 
 async def test_one_that_its_operator_has_switched_off_stays_off(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, {"a": A}) as shown:
-        await ordered(shown.client, "a", "disable")
+        await shown.ordered("a", "disable")
         starts = shown.fakes["a"].starts
         assert await shown.edit({"a": B}) == "1 server replaced (a)"
         assert (await shown.row("a"))["disabled"]
         assert "mcpvisor enable a" in failure(await shown.call("a-echo"))["message"]
         assert shown.fakes["a"].starts == starts == shown.fakes["a"].exits
-        await ordered(shown.client, "a", "enable")
+        await shown.ordered("a", "enable")
         assert "result" in await shown.call("a-echo")
-        await ordered(shown.client, "a", "disable")
+        await shown.ordered("a", "disable")
         await shown.edit({})
         await shown.edit({"a": A})  # one that was taken out is forgotten, and so is what was ordered of it
         assert not (await shown.row("a"))["disabled"]
@@ -246,7 +178,7 @@ async def test_an_entry_that_was_wrong_at_the_start_stays_left_out_and_holds_up_
         assert 'did you mean "command"?' in (await shown.row("w"))["last_error"]
         shown.fakes["w"] = FakeServer()
         assert await shown.edit({"a": A, "b": B, "w": A}) == "1 server changed (w)"
-        await until_found(shown.client, "w:*", ["w:echo"])
+        await shown.until_found("w:*", ["w:echo"])
         assert (await shown.row("w"))["last_error"] is None
 
 
@@ -285,7 +217,7 @@ async def test_a_plan_says_what_a_reload_would_do_and_does_nothing(tmp_path: Pat
         params["path"] = str(tmp_path / "none.json")
         missing = await shown.client.post("/api/reload", params=params)
         assert (missing.status_code, "none.json" in missing.text) == (422, True)
-        assert {row["server"] for row in (await shown.status())["servers"]} == {"a"}
+        assert await shown.servers() == {"a"}
         assert (await shown.source())["refused"] == []
 
 
@@ -332,7 +264,7 @@ async def test_who_ask_at_once_share_a_reading_that_began_after_they_asked(tmp_p
             await trio.testing.wait_all_tasks_blocked(0.1)
             shown.gate.set()
         assert shown.reads == 2
-        assert {row["server"] for row in (await shown.status())["servers"]} == {"a", "c"}
+        assert await shown.servers() == {"a", "c"}
         assert [answer["outcome"] for answer in answers[1:]] == [answers[1]["outcome"]] * 3
 
 
@@ -343,7 +275,7 @@ async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_ques
     hello = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c"}}
     async with world(tmp_path, data, {"a": A}) as shown:
         shown.fakes["a"].tools.append(tool("ask"))
-        await ordered(shown.client, "a", "refresh")
+        await shown.ordered("a", "refresh")
         async with open_websocket(shown.client.base_url.port or 0, "/mcp/servers/a") as socket:
             for id_, method, params in ((0, "initialize", hello), (1, "tools/call", {"name": "ask", "arguments": {}})):
                 request = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
@@ -366,7 +298,7 @@ async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_ques
 
 
 async def test_a_reload_during_the_end_is_refused_at_once_and_changes_nothing(tmp_path: Path, data: DataDir) -> None:
-    shown, answers = World(tmp_path), list[httpx2.Response]()
+    shown, answers = World(tmp_path / "mcp.json", data), list[httpx2.Response]()
     config = configuration(tmp_path, {"a": A}, **{**BY_HAND, "drain_s": 2})
     daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), connect=shown.connect)
     daemon.read = shown.read
@@ -428,19 +360,19 @@ async def test_what_is_wrong_with_the_file_is_told_at_no_great_length(tmp_path: 
 
 
 async def test_a_file_that_is_saved_is_read_without_being_asked_for(tmp_path: Path, data: DataDir) -> None:
-    settings = {"reload_on_change": True, "reload_poll_s": 0.05}
+    settings: dict[str, Any] = {"reload_on_change": True, "reload_poll_s": 0.05}
     async with world(tmp_path, data, {"a": A}, **settings) as shown:
         shown.write({"a": A, "b": B}, **settings)
-        await until_found(shown.client, "b:*", ["b:echo", "b:sleep"])
-        assert "result" in await called(shown.client, "b-echo")
+        await shown.until_found("b:*", ["b:echo", "b:sleep"])
+        assert "result" in await shown.call("b-echo")
 
 
 async def test_a_file_beside_it_that_was_missing_is_read_as_soon_as_it_is_there(tmp_path: Path, data: DataDir) -> None:
-    settings = {"reload_on_change": True, "reload_poll_s": 0.05}
+    settings: dict[str, Any] = {"reload_on_change": True, "reload_poll_s": 0.05}
     async with world(tmp_path, data, {"a": A}, **settings) as shown:
         shown.write({"a": A, "b": {**B, "envFile": "b.env"}}, **settings)
         while not (await shown.source())["refused"]:  # noqa: ASYNC110 - the file is watched from threads
             await trio.sleep(0.01)
         (tmp_path / "b.env").write_text("X=1")
-        await until_found(shown.client, "b:*", ["b:echo", "b:sleep"])
+        await shown.until_found("b:*", ["b:echo", "b:sleep"])
         assert (await shown.source())["refused"] == []
