@@ -43,6 +43,7 @@ from tests.supervisor.service.asking.test_round_trips import (
 )
 
 DANGEROUS = "drop_all"
+MEMBERS = b'"name":"drop_all","arguments":{"table":"users"}'
 YES = {"action": "accept", "content": {"run": True}}
 NO: list[Any] = [
     {"action": "decline"},
@@ -54,24 +55,23 @@ NO: list[Any] = [
 ]
 
 
-def begin(here: Rig, exchange: Exchange, *, by_result: bool = False) -> Outcome:
-    return here.begin(exchange, b'"name":"drop_all","arguments":{"table":"users"}', by_result=by_result, name=DANGEROUS)
+async def begin(here: Rig, exchange: Exchange, *, by_result: bool = False) -> Outcome:
+    """Begin a call that needs a yes, and let happen what follows from that."""
+    return await here.made(exchange, MEMBERS, by_result=by_result, name=DANGEROUS)
 
 
 @pytest.mark.case("X04")
 async def test_a_legacy_client_is_asked_before_anything_is_sent(autojump_clock: MockClock) -> None:
     ear, table = Ear(), QuestionTable()
     async with rig() as here:
-        call = begin(here, request(LEGACY, ear=ear, questions=table))
-        await settled()
+        call = await begin(here, request(LEGACY, ear=ear, questions=table))
         assert here.router.calls == []
         (asked,) = ear.heard
         assert asked["params"]["message"] == 'Run s:drop_all with {"table":"users"}?'
         assert asked["params"]["requestedSchema"]["required"] == ["run"]
         table.on_answer(asked["id"], msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
         await settled()
-        here.router.calls[0][1].answer(DONE)
-        await settled()
+        await here.answer(DONE)
         assert call.kind == "result"
 
 
@@ -79,15 +79,13 @@ async def test_a_legacy_client_is_asked_before_anything_is_sent(autojump_clock: 
 async def test_nothing_but_a_yes_is_one(autojump_clock: MockClock, answer: Any) -> None:
     ear, table = Ear(), QuestionTable()
     async with rig() as here:
-        legacy = begin(here, request(LEGACY, ear=ear, questions=table))
-        modern = begin(here, request(MODERN))
-        await settled()
+        legacy = await begin(here, request(LEGACY, ear=ear, questions=table))
+        modern = await begin(here, request(MODERN))
         if answer is None:
             table.on_answer(ear.heard[0]["id"], msgspec.Raw(b""), msgspec.Raw(b'{"code":-1,"message":"no"}'))
         else:
             table.on_answer(ear.heard[0]["id"], msgspec.Raw(json.dumps(answer).encode()), msgspec.Raw(b""))
-        retried = begin(here, again(modern, {} if answer is None else {"confirm": answer}))
-        await settled()
+        retried = await begin(here, again(modern, {} if answer is None else {"confirm": answer}))
         assert isinstance(legacy.value, Declined)
         assert isinstance(retried.value, Declined)
         assert legacy.value.outcome == "not_sent"
@@ -97,7 +95,7 @@ async def test_nothing_but_a_yes_is_one(autojump_clock: MockClock, answer: Any) 
 @pytest.mark.case("X07")
 async def test_no_answer_in_time_is_a_no(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        call = begin(here, request(LEGACY, ear=Ear(), questions=QuestionTable()))
+        call = await begin(here, request(LEGACY, ear=Ear(), questions=QuestionTable()))
         await trio.sleep(QUESTION_S + 1)
         assert "nobody answered in time" in str(call.value)
         assert here.router.calls == []
@@ -106,13 +104,12 @@ async def test_no_answer_in_time_is_a_no(autojump_clock: MockClock) -> None:
 async def test_a_tool_may_have_a_time_of_its_own_for_the_answer(autojump_clock: MockClock) -> None:
     async with rig() as here:
         slow = here.begin(request(LEGACY, ear=Ear(), questions=QuestionTable()), name="drop_slowly")
-        quick = begin(here, request(LEGACY, ear=Ear(), questions=QuestionTable()))
+        quick = await begin(here, request(LEGACY, ear=Ear(), questions=QuestionTable()))
         parked = here.begin(request(MODERN), name="drop_slowly")
         await trio.sleep(QUESTION_S + 1)
         assert (slow.kind, quick.kind) == ("none", "error")
         await trio.sleep(QUESTION_S + GRACE_S)
-        late = here.begin(again(parked, {"confirm": YES}), name="drop_slowly")
-        await settled()
+        late = await here.made(again(parked, {"confirm": YES}), name="drop_slowly")
         assert len(here.router.calls) == 1, "its client may still say yes"
         here.router.calls[0][1].answer(DONE)
         await trio.sleep(QUESTION_S)
@@ -123,8 +120,7 @@ async def test_a_tool_may_have_a_time_of_its_own_for_the_answer(autojump_clock: 
 @pytest.mark.parametrize("client", [MUTE, Client(era="modern", version="2026-07-28")])
 async def test_a_client_that_cannot_be_asked_runs_nothing(autojump_clock: MockClock, client: Client) -> None:
     async with rig() as here:
-        call = begin(here, request(client))
-        await settled()
+        call = await begin(here, request(client))
         assert isinstance(call.value, CannotAsk)
         assert "s:drop_all runs only after its user has said yes" in call.value.message
         assert here.router.calls == []
@@ -132,30 +128,23 @@ async def test_a_client_that_cannot_be_asked_runs_nothing(autojump_clock: MockCl
 
 async def test_a_modern_client_confirms_by_its_second_request_once(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = begin(here, request(MODERN))
-        await settled()
+        first = await begin(here, request(MODERN))
         assert list(first.value["inputRequests"]) == ["confirm"]
-        second = begin(here, again(first, {"confirm": YES}))
-        await settled()
-        here.router.calls[0][1].answer(DONE)
-        await settled()
+        second = await begin(here, again(first, {"confirm": YES}))
+        await here.answer(DONE)
         assert second.kind == "result"
         assert here.router.calls[0][0].retry == b""
-        third = begin(here, again(first, {"confirm": YES}))
-        await settled()
+        third = await begin(here, again(first, {"confirm": YES}))
         assert third.kind == "error"
         assert len(here.router.calls) == 1
 
 
 async def test_it_may_go_by_a_result_where_everyone_may_be_asked(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = begin(here, request(MUTE), by_result=True)
-        await settled()
+        first = await begin(here, request(MUTE), by_result=True)
         assert list(first.value.questions) == ["confirm"]
-        second = begin(here, continued(first, {"confirm": YES}), by_result=True)
-        await settled()
-        here.router.calls[0][1].answer(DONE)
-        await settled()
+        second = await begin(here, continued(first, {"confirm": YES}), by_result=True)
+        await here.answer(DONE)
         assert second.kind == "result"
 
 
@@ -163,35 +152,26 @@ async def test_the_rounds_of_a_modern_server_are_confirmed_with_the_call_and_no_
     autojump_clock: MockClock,
 ) -> None:
     async with rig() as here:
-        first = begin(here, request(MODERN))
-        await settled()
-        second = begin(here, again(first, {"confirm": YES}))
-        await settled()
-        here.router.calls[0][1].answer(incomplete({"a": {"method": "roots/list"}}, "theirs"))
-        await settled()
+        first = await begin(here, request(MODERN))
+        second = await begin(here, again(first, {"confirm": YES}))
+        await here.answer(incomplete({"a": {"method": "roots/list"}}, "theirs"))
         assert second.value["requestState"] == "theirs"
         forged = Outcome(request(MODERN))
         forged.kind, forged.value = "asked", {"requestState": "made up"}
-        refused = begin(here, again(forged, {"a": {}}))
-        await settled()
+        refused = await begin(here, again(forged, {"a": {}}))
         assert list(refused.value["inputRequests"]) == ["confirm"]
-        third = begin(here, again(second, {"a": {"roots": []}}))
-        await settled()
+        third = await begin(here, again(second, {"a": {"roots": []}}))
         assert here.router.calls[1][0].retry == b'"inputResponses":{"a": {"roots": []}},"requestState":"theirs"'
-        here.router.calls[1][1].answer(COMPLETE)
-        await settled()
+        await here.answer(COMPLETE, 1)
         assert third.kind == "result"
 
 
 async def test_one_yes_runs_a_tool_once_however_often_the_last_round_is_sent(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = begin(here, request(MODERN))
-        await settled()
-        second = begin(here, again(first, {"confirm": YES}))
-        await settled()
-        here.router.calls[0][1].answer(incomplete({"a": {"method": "roots/list"}}, "theirs"))
-        await settled()
-        third, fourth = (begin(here, again(second, {"a": {"roots": []}})) for _ in range(2))
+        first = await begin(here, request(MODERN))
+        second = await begin(here, again(first, {"confirm": YES}))
+        await here.answer(incomplete({"a": {"method": "roots/list"}}, "theirs"))
+        third, fourth = (here.begin(again(second, {"a": {"roots": []}}), MEMBERS, name=DANGEROUS) for _ in range(2))
         await settled()
         assert len(here.router.calls) == 2
         assert {third.kind, fourth.kind} == {"none", "asked"}
@@ -206,11 +186,10 @@ async def test_a_yes_that_comes_too_late_is_none_whatever_else_waits(autojump_cl
         now = trio.current_time()
         here.parking.park(Parked(LOCAL, b"", now + 10 * QUESTION_S, None, rounds))
         await settled()
-        first = begin(here, request(MODERN))
+        first = await begin(here, request(MODERN))
         await trio.sleep(QUESTION_S + GRACE_S + 1)
         assert len(here.parking) == 1
-        late = begin(here, again(first, {"confirm": YES}))
-        await settled()
+        late = await begin(here, again(first, {"confirm": YES}))
         assert "its time is over" in str(late.value)
         assert here.router.calls == []
 
@@ -221,8 +200,7 @@ async def test_the_question_shows_every_argument_that_runs_whatever_stands_befor
     ear = Ear()
     async with rig() as here:
         members = b'"x":{"arguments":{"path":"/tmp/harmless"}},"name":"drop_all","arguments":{"a":"%b","path":"/etc"}'
-        here.begin(request(LEGACY, ear=ear, questions=QuestionTable()), members % (b"x" * 5000), name=DANGEROUS)
-        await settled()
+        await here.made(request(LEGACY, ear=ear, questions=QuestionTable()), members % (b"x" * 5000), name=DANGEROUS)
         message = ear.heard[0]["params"]["message"]
         assert ' (4,000 more characters) "' in message
         assert ',"path":"/etc"}, and beside the arguments {"x":{"arguments":{"path":"/tmp/harmless"}}}?' in message
@@ -233,24 +211,20 @@ async def test_a_call_that_cannot_be_shown_whole_asks_nobody_and_runs_nothing(au
     ear = Ear()
     async with rig() as here:
         arguments = json.dumps({f"key{number}": number for number in range(1000)}).encode()
-        call = here.begin(
+        call = await here.made(
             request(LEGACY, ear=ear, questions=QuestionTable()), b'"arguments":' + arguments, name="drop_x"
         )
-        await settled()
         assert isinstance(call.value, InvalidArguments)
         assert (ear.heard, here.router.calls) == ([], [])
 
 
 async def test_a_yes_does_not_outlive_the_time_of_a_call(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = begin(here, request(MODERN))
-        await settled()
-        second = begin(here, again(first, {"confirm": YES}))
-        await settled()
+        first = await begin(here, request(MODERN))
+        second = await begin(here, again(first, {"confirm": YES}))
         here.router.calls[0][1].answer(incomplete({"a": {"method": "roots/list"}}, "theirs"))
         await trio.sleep(CALL_MAX_S + 1)
-        late = begin(here, again(second, {"a": {"roots": []}}))
-        await settled()
+        late = await begin(here, again(second, {"a": {"roots": []}}))
         assert list(late.value["inputRequests"]) == ["confirm"]
         assert len(here.router.calls) == 1
 
@@ -261,32 +235,27 @@ async def test_a_yes_for_a_session_is_over_after_twelve_hours(autojump_clock: Mo
         return exchange
 
     async with rig() as here:
-        first = begin(here, of_a_tool(request(MODERN)))
-        await settled()
+        first = await begin(here, of_a_tool(request(MODERN)))
         content = {"run": True, "remember": "session"}
-        begin(here, of_a_tool(again(first, {"confirm": {"action": "accept", "content": content}})))
+        await begin(here, of_a_tool(again(first, {"confirm": {"action": "accept", "content": content}})))
         await trio.sleep(SESSION_S - 1)
-        begin(here, of_a_tool(request(MODERN)))
-        await settled()
+        await begin(here, of_a_tool(request(MODERN)))
         assert len(here.router.calls) == 2, "nobody is asked"
         await trio.sleep(1)
-        last = begin(here, of_a_tool(request(MODERN)))
-        await settled()
+        last = await begin(here, of_a_tool(request(MODERN)))
         assert last.keys == ["confirm"]
         assert len(here.router.calls) == 2
 
 
 async def test_a_confirmed_call_may_be_asked_by_its_legacy_server_too(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = begin(here, request(MODERN))
-        await settled()
-        second = begin(here, again(first, {"confirm": YES}))
-        await settled()
+        first = await begin(here, request(MODERN))
+        second = await begin(here, again(first, {"confirm": YES}))
         ((message, reply),) = here.router.calls
         assert message.exchange is not None
         message.exchange.ask(Question("elicitation/create", msgspec.Raw(b"{}")))
         await settled()
-        third = begin(here, again(second, {"question-1": {"action": "accept"}}))
+        third = await begin(here, again(second, {"question-1": {"action": "accept"}}))
         reply.answer(Result(msgspec.Raw(b"{}"), "legacy"))
         await settled()
         assert third.kind == "result"
@@ -296,7 +265,7 @@ Sender = Literal["modern", "modern by execute_mcp_tool", "legacy by execute_mcp_
 SENDERS: tuple[Sender, ...] = get_args(Sender)
 
 
-def sent(here: Rig, sender: Sender, state: str, answers: dict[str, Any]) -> Outcome:
+async def sent(here: Rig, sender: Sender, state: str, answers: dict[str, Any]) -> Outcome:
     """Make the call again with a state, as one of the clients there may be."""
     said = msgspec.Raw(json.dumps(answers).encode()), msgspec.Raw(json.dumps(state).encode())
     retry = Retry(*said, ours=sender.endswith("execute_mcp_tool"))
@@ -304,28 +273,24 @@ def sent(here: Rig, sender: Sender, state: str, answers: dict[str, Any]) -> Outc
     made = Exchange(
         client, b"9", "tools/call", msgspec.Raw(b"{}"), voice=Ear(), session=SessionState(QuestionTable()), retry=retry
     )
-    return begin(here, made, by_result=retry.ours)
+    return await begin(here, made, by_result=retry.ours)
 
 
 async def test_a_confirmed_call_does_not_run_again_when_a_client_of_the_other_era_sends_its_state(
     autojump_clock: MockClock,
 ) -> None:
     async with rig(ask="clients") as here:
-        first = begin(here, request(MODERN))
-        await settled()
-        second = begin(here, again(first, {"confirm": YES}))
-        await settled()
+        first = await begin(here, request(MODERN))
+        second = await begin(here, again(first, {"confirm": YES}))
         ((message, reply),) = here.router.calls
         assert message.exchange is not None
         message.exchange.ask(Question("elicitation/create", msgspec.Raw(b"{}")))
         await settled()
-        other = sent(here, "legacy by execute_mcp_tool", second.value["requestState"], {})
-        await settled()
+        other = await sent(here, "legacy by execute_mcp_tool", second.value["requestState"], {})
         assert isinstance(other.value, MalformedRequest)
         assert other.value.outcome == "unknown"  # it runs
         assert len(here.router.calls) == 1
-        third = begin(here, again(second, {"question-1": {"action": "accept"}}))
-        await settled()
+        third = await begin(here, again(second, {"question-1": {"action": "accept"}}))
         reply.answer(DONE)
         await settled()
         assert third.kind == "result"
@@ -335,10 +300,8 @@ async def test_what_was_told_by_a_result_is_not_gone_on_with_at_a_door_that_tell
     autojump_clock: MockClock,
 ) -> None:
     async with rig() as here:
-        first = begin(here, request(MUTE), by_result=True)
-        await settled()
-        elsewhere = sent(here, "modern", first.value.state, {"confirm": YES})
-        await settled()
+        first = await begin(here, request(MUTE), by_result=True)
+        elsewhere = await sent(here, "modern", first.value.state, {"confirm": YES})
         assert isinstance(elsewhere.value, MalformedRequest)
         assert here.router.calls == []
 
@@ -350,10 +313,8 @@ def test_one_yes_is_one_run_whoever_sends_back_which_state(
 ) -> None:
     async def scenario() -> None:
         async with rig(ask="everyone" if everyone else "clients") as here:
-            first = begin(here, request(MODERN))
-            await settled()
-            second = begin(here, again(first, {"confirm": YES}))
-            await settled()
+            first = await begin(here, request(MODERN))
+            second = await begin(here, again(first, {"confirm": YES}))
             message = here.router.calls[0][0]
             assert message.exchange is not None
             message.exchange.ask(Question("elicitation/create", msgspec.Raw(b"{}")))
@@ -361,8 +322,7 @@ def test_one_yes_is_one_run_whoever_sends_back_which_state(
             states = [first.value["requestState"], second.value["requestState"], "mcpvisor-made-up", "theirs"]
             for sender, number in steps:
                 answers = {"question-1": {"action": "accept"}} if answered else {}
-                later = sent(here, sender, states[number], answers)
-                await settled()
+                later = await sent(here, sender, states[number], answers)
                 if later.kind == "asked":
                     states.append(later.value["requestState"])
             assert len(here.router.calls) == 1

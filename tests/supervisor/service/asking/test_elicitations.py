@@ -203,24 +203,21 @@ async def test_a_call_at_a_door_waits_for_a_person_where_everyone_may_be_asked(
     async with rig() as here:
         # A legacy client's own exchange is the caller of its server's questions, a modern one's are its rounds.
         mine = desk.of(client)
-        call = here.begin(mine)
-        await settled()
+        call = await here.made(mine)
         answer = ask(here, PASSWORD)
         await settled()
         assert call.kind == "none"
         assert not desk.only.repeats
         desk.all.answer(desk.only, "accept", {"password": "hunter2"})
         assert json.loads(bytes(await answer.wait()))["content"] == {"password": "hunter2"}
-        here.router.calls[0][1].answer(DONE)
-        await settled()
+        await here.answer(DONE)
         assert call.kind == "result"
 
 
 async def test_elsewhere_nobody_is_asked(autojump_clock: MockClock) -> None:
     desk = Desk()
     async with rig() as here:
-        here.begin(desk.of(MUTE, everyone=False))
-        await settled()
+        await here.made(desk.of(MUTE, everyone=False))
         answer = ask(here, SURE)
         with pytest.raises(CannotAsk):
             await answer.wait()
@@ -230,8 +227,7 @@ async def test_elsewhere_nobody_is_asked(autojump_clock: MockClock) -> None:
 async def test_a_client_that_can_be_asked_is_and_others_are_told_that_it_was(autojump_clock: MockClock) -> None:
     desk, table = Desk(), QuestionTable()
     async with rig() as here:
-        here.begin(desk.of(LEGACY, ear=Ear(), questions=table))
-        await settled()
+        await here.made(desk.of(LEGACY, ear=Ear(), questions=table))
         ask(here, SURE)
         assert desk.all.of(LOCAL) == []
         (asked,) = table._open
@@ -243,23 +239,20 @@ async def test_a_client_that_can_be_asked_is_and_others_are_told_that_it_was(aut
 async def test_a_secret_is_typed_on_a_page_and_the_model_only_waits(autojump_clock: MockClock) -> None:
     desk = Desk()
     async with rig() as here:
-        first = here.begin(desk.of(MUTE), by_result=True)
-        await settled()
+        first = await here.made(desk.of(MUTE), by_result=True)
         answer = ask(here, PASSWORD)
         await settled()
         (told,) = first.value.questions.values()
         assert (told.page, told.there_only) == (f"{PAGES}/{desk.only.id}", True)
         assert desk.only.repeats
-        early = here.begin(
+        early = await here.made(
             desk.again(first, {"question-1": {"action": "accept", "content": {"password": "guess"}}}), by_result=True
         )
-        await settled()
         assert (early.kind, answer.settled) == ("told", False)
         desk.all.answer(desk.only, "accept", {"password": "hunter2"})
         assert json.loads(bytes(await answer.wait()))["content"] == {"password": "hunter2"}
         here.router.calls[0][1].answer(DONE)
-        last = here.begin(desk.again(early, {}), by_result=True)
-        await settled()
+        last = await here.made(desk.again(early, {}), by_result=True)
         assert last.kind == "result"
         assert len(here.router.calls) == 1
 
@@ -267,18 +260,15 @@ async def test_a_secret_is_typed_on_a_page_and_the_model_only_waits(autojump_clo
 async def test_whoever_answers_first_has_answered(autojump_clock: MockClock) -> None:
     desk = Desk()
     async with rig() as here:
-        first = here.begin(desk.of(MUTE), by_result=True)
-        await settled()
+        first = await here.made(desk.of(MUTE), by_result=True)
         answer = ask(here, SURE)
         await settled()
         one = desk.only
-        again = here.begin(desk.again(first, {"question-1": YES}), by_result=True)
-        await settled()
+        again = await here.made(desk.again(first, {"question-1": YES}), by_result=True)
         assert json.loads(bytes(await answer.wait())) == YES
         desk.all.answer(one, "decline", {})
         assert desk.all.of(LOCAL) == []
-        here.router.calls[0][1].answer(DONE)
-        await settled()
+        await here.answer(DONE)
         assert again.kind == "result"
 
 
@@ -286,18 +276,15 @@ async def test_whoever_answers_first_has_answered(autojump_clock: MockClock) -> 
 async def test_what_a_modern_server_asks_is_asked_on_a_page_too(autojump_clock: MockClock, client: Client) -> None:
     desk = Desk()
     async with rig() as here:
-        call = here.begin(desk.of(client))
-        await settled()
-        here.router.calls[0][1].answer(incomplete({"a": {"method": ELICIT, "params": PASSWORD}}, "x"))
-        await settled()
+        call = await here.made(desk.of(client))
+        await here.answer(incomplete({"a": {"method": ELICIT, "params": PASSWORD}}, "x"))
         assert call.kind == "none"
         desk.all.answer(desk.only, "accept", {"password": "hunter2"})
         await settled()
         again = here.router.calls[1][0]
         assert b"hunter2" in again.retry
         assert b'"requestState":"x"' in again.retry
-        here.router.calls[1][1].answer(COMPLETE)
-        await settled()
+        await here.answer(COMPLETE, 1)
         assert call.kind == "result"
 
 
@@ -305,17 +292,13 @@ async def test_its_secrets_pass_through_no_model_either(autojump_clock: MockCloc
     desk = Desk()
     asked = {"a": {"method": ELICIT, "params": PASSWORD}, "b": {"method": ELICIT, "params": SURE}}
     async with rig() as here:
-        first = here.begin(desk.of(MUTE), by_result=True)
-        await settled()
-        here.router.calls[0][1].answer(incomplete(asked, "x"))
-        await settled()
+        first = await here.made(desk.of(MUTE), by_result=True)
+        await here.answer(incomplete(asked, "x"))
         assert {key: each.there_only for key, each in first.value.questions.items()} == {"a": True, "b": False}
-        second = here.begin(desk.again(first, {"a": YES, "b": YES}), by_result=True)
-        await settled()
+        second = await here.made(desk.again(first, {"a": YES, "b": YES}), by_result=True)
         assert list(second.value.questions) == ["a"]
         desk.all.answer(desk.only, "accept", {"password": "hunter2"})
-        here.begin(desk.again(second, {}), by_result=True)
-        await settled()
+        await here.made(desk.again(second, {}), by_result=True)
         sent = json.loads(b"{" + here.router.calls[1][0].retry + b"}")
         assert sent["inputResponses"] == {"a": {"action": "accept", "content": {"password": "hunter2"}}, "b": YES}
         assert desk.all.of(LOCAL) == []
@@ -324,10 +307,8 @@ async def test_its_secrets_pass_through_no_model_either(autojump_clock: MockCloc
 async def test_a_call_that_nobody_comes_back_for_takes_its_page_with_it(autojump_clock: MockClock) -> None:
     desk = Desk()
     async with rig() as here:
-        first = here.begin(desk.of(MUTE), by_result=True)
-        await settled()
-        here.router.calls[0][1].answer(incomplete({"a": {"method": ELICIT, "params": PASSWORD}}))
-        await settled()
+        first = await here.made(desk.of(MUTE), by_result=True)
+        await here.answer(incomplete({"a": {"method": ELICIT, "params": PASSWORD}}))
         assert first.kind == "told"
         await trio.sleep(QUESTION_S + 10)
         assert desk.all.of(LOCAL) == []
@@ -340,8 +321,7 @@ async def test_nobody_answers_in_vain_once_the_call_has_its_result(
 ) -> None:
     desk = Desk()
     async with rig() as here:
-        first = here.begin(desk.of(client), by_result=by_result)
-        await settled()
+        first = await here.made(desk.of(client), by_result=by_result)
         answer = ask(here, PASSWORD)
         await settled()
         assert desk.only.form.kind == "secret"
@@ -357,8 +337,7 @@ async def test_nobody_answers_in_vain_once_the_call_has_its_result(
 async def test_a_page_goes_with_the_client_whose_call_it_is_about(autojump_clock: MockClock) -> None:
     desk = Desk()
     async with rig() as here:
-        call = here.begin(desk.of(MUTE_MODERN))
-        await settled()
+        call = await here.made(desk.of(MUTE_MODERN))
         answer = ask(here, PASSWORD)
         call.scope.cancel()
         await settled()
@@ -369,8 +348,7 @@ async def test_a_page_stays_while_the_client_answers_another_question(autojump_c
     desk = Desk()
     forms_only = Client(era="modern", version="2026-07-28", capabilities=msgspec.Raw(b'{"elicitation":{}}'))
     async with rig() as here:
-        first = here.begin(desk.of(forms_only))
-        await settled()
+        first = await here.made(desk.of(forms_only))
         visit = ask(here, {"mode": "url", "url": "https://pay.example", "message": "Pay"})
         ask(here, SURE)
         await settled()
@@ -381,10 +359,8 @@ async def test_a_page_stays_while_the_client_answers_another_question(autojump_c
 
 async def test_without_a_page_a_secret_is_an_error(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = here.begin(request(MUTE), by_result=True)
-        await settled()
-        here.router.calls[0][1].answer(incomplete({"a": {"method": ELICIT, "params": PASSWORD}}))
-        await settled()
+        first = await here.made(request(MUTE), by_result=True)
+        await here.answer(incomplete({"a": {"method": ELICIT, "params": PASSWORD}}))
         assert isinstance(first.value, CannotAsk)
         assert "only a person may answer this" in first.value.message
 
@@ -392,8 +368,8 @@ async def test_without_a_page_a_secret_is_an_error(autojump_clock: MockClock) ->
 # Confirmations ------------------------------------------------------------------------------------------------------
 
 
-def drop(here: Rig, asking: Exchange, *, by_result: bool) -> Outcome:
-    return here.begin(asking, b'"name":"drop_all","arguments":{}', by_result=by_result, name="drop_all")
+async def drop(here: Rig, asking: Exchange, *, by_result: bool) -> Outcome:
+    return await here.made(asking, b'"name":"drop_all","arguments":{}', by_result=by_result, name="drop_all")
 
 
 @pytest.mark.parametrize(("said", "kind"), [({"run": True}, "result"), ({"run": False}, "error")])
@@ -402,20 +378,16 @@ async def test_a_model_cannot_say_yes_for_its_user_but_a_person_can(
 ) -> None:
     desk = Desk()
     async with rig(ask="clients") as here:
-        first = drop(here, desk.of(MUTE), by_result=True)
-        await settled()
+        first = await drop(here, desk.of(MUTE), by_result=True)
         (told,) = first.value.questions.values()
         assert told.there_only
         yes = {"confirm": {"action": "accept", "content": {"run": True}}}
-        second = drop(here, desk.again(first, yes), by_result=True)
-        await settled()
+        second = await drop(here, desk.again(first, yes), by_result=True)
         assert (second.kind, here.router.calls) == ("told", [])
         desk.all.answer(desk.only, "accept", said)
-        last = drop(here, desk.again(second, {}), by_result=True)
-        await settled()
+        last = await drop(here, desk.again(second, {}), by_result=True)
         if kind == "result":
-            here.router.calls[0][1].answer(DONE)
-            await settled()
+            await here.answer(DONE)
         else:
             assert isinstance(last.value, Declined)
             assert here.router.calls == []
@@ -427,30 +399,25 @@ async def test_a_yes_of_a_model_is_recorded_also_where_there_is_no_room_for_a_pa
     desk.all = Elicitations(FactLog(lambda: 1000.0), "", kept)
     desk.fill(MUTE)
     async with rig() as here:
-        first = drop(here, desk.of(MUTE), by_result=True)
-        await settled()
+        first = await drop(here, desk.of(MUTE), by_result=True)
         (told,) = first.value.questions.values()
         assert (told.page, told.there_only) == ("", False)
         answer = {"confirm": {"action": "accept", "content": {"run": True}}}
-        drop(here, desk.again(first, answer), by_result=True)
-        await settled()
+        await drop(here, desk.again(first, answer), by_result=True)
         assert [(action, outcome) for action, _, outcome, _ in kept.notes] == [("tool.confirm", "done")]
 
 
 async def test_at_a_door_the_call_waits_for_a_person_who_says_yes(autojump_clock: MockClock) -> None:
     desk = Desk()
     async with rig() as here:
-        yes = drop(here, desk.of(MUTE), by_result=False)
-        await settled()
-        late = drop(here, desk.of(MUTE_MODERN), by_result=False)
-        await settled()
+        yes = await drop(here, desk.of(MUTE), by_result=False)
+        late = await drop(here, desk.of(MUTE_MODERN), by_result=False)
         assert here.router.calls == []
         first, second = desk.all.of(LOCAL)
         assert [(each.confirms, each.repeats) for each in (first, second)] == [(True, False), (True, False)]
         desk.all.answer(first, "accept", {"run": True})
         await settled()
-        here.router.calls[0][1].answer(DONE)
-        await settled()
+        await here.answer(DONE)
         assert yes.kind == "result"
         await trio.sleep(QUESTION_S + 1)
         assert isinstance(late.value, Declined)
@@ -462,8 +429,7 @@ async def test_a_model_is_told_of_so_much_at_once_at_most(autojump_clock: MockCl
     desk = Desk()
     large = {**SURE, "message": "x" * (MAX_FORM_BYTES // 2)}
     async with rig() as here:
-        first = here.begin(desk.of(MUTE), by_result=True)
-        await settled()
+        first = await here.made(desk.of(MUTE), by_result=True)
         one, other = ask(here, large), ask(here, large)
         await settled()
         assert len(first.value.questions) == len(desk.all.of(LOCAL)) == 1

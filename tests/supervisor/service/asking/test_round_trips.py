@@ -106,10 +106,21 @@ class Rig:
         self._nursery.start_soon(outcome.wait, self._trips, request, message)
         return outcome
 
+    async def made(self, request: Exchange, members: bytes = b'"name":"t"', **how: Any) -> Outcome:
+        """Begin a call, and let happen what follows from that."""
+        outcome = self.begin(request, members, **how)
+        await settled()
+        return outcome
+
+    async def answer(self, result: Result | Exception, number: int = 0) -> None:
+        """Let the server answer a call, and let happen what follows from that."""
+        reply = self.router.calls[number][1]
+        reply.fail(result) if isinstance(result, Exception) else reply.answer(result)
+        await settled()
+
     async def opened(self, opening: Exchange | None = None, **how: Any) -> tuple[Outcome, Caller, Reply[Result]]:
         """Begin the only call; what it comes to, and the server's side of it: the caller, and the reply."""
-        first = self.begin(opening or request(), **how)
-        await settled()
+        first = await self.made(opening or request(), **how)
         ((message, reply),) = self.router.calls
         assert message.exchange is not None
         return first, message.exchange, reply
@@ -184,8 +195,7 @@ async def test_a_question_ends_the_request_and_the_next_one_goes_on_with_the_cal
             "question-1": {"method": ELICIT, "params": {"message": "Sure?"}},
         }
         assert first.value["resultType"] == "input_required"
-        second = here.begin(again(first, {"question-1": YES, "unknown": {}}))
-        await settled()
+        second = await here.made(again(first, {"question-1": YES, "unknown": {}}))
         assert json.loads(bytes(await answer.wait())) == YES
         reply.answer(DONE)
         await settled()
@@ -200,12 +210,10 @@ async def test_nobody_else_goes_on_with_a_call_who_knows_its_state(autojump_cloc
         answer = caller.ask(SURE)
         await settled()
         stranger = msgspec.structs.replace(MODERN, principal=Principal("somebody else"))
-        theirs = here.begin(again(first, {"question-1": YES}, client=stranger))
-        await settled()
+        theirs = await here.made(again(first, {"question-1": YES}, client=stranger))
         assert isinstance(theirs.value, MalformedRequest)
         assert not answer.settled
-        here.begin(again(first, {"question-1": YES}))
-        await settled()
+        await here.made(again(first, {"question-1": YES}))
         assert answer.settled
 
 
@@ -217,12 +225,10 @@ async def test_questions_that_come_together_travel_together(autojump_clock: Mock
         replies.append(caller.ask(Question(SAMPLE, msgspec.Raw(b"{}"))))
         await settled()
         assert first.keys == ["question-1", "question-2"]
-        second = here.begin(again(first, {"question-2": {"role": "assistant"}}))
-        await settled()
+        second = await here.made(again(first, {"question-2": {"role": "assistant"}}))
         assert [reply.settled for reply in replies] == [False, True]
         assert second.keys == ["question-1"]  # what has no answer is asked again
-        here.begin(again(second, {"question-1": YES}))
-        await settled()
+        await here.made(again(second, {"question-1": YES}))
         assert replies[0].settled
 
 
@@ -288,8 +294,7 @@ async def test_a_server_may_take_its_question_back(autojump_clock: MockClock) ->
         question = caller.ask(SURE)
         await settled()
         question.abandon()
-        second = here.begin(again(first, {"question-1": YES}))
-        await settled()
+        second = await here.made(again(first, {"question-1": YES}))
         assert second.kind == "none"
         reply.answer(DONE)
         await settled()
@@ -324,10 +329,8 @@ async def test_where_too_many_calls_of_a_client_wait_its_server_is_told_and_othe
 
 async def test_at_the_end_of_the_daemon_nobody_is_waited_for(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = here.begin(request())
-        await settled()
-        second = here.begin(request())
-        await settled()
+        first = await here.made(request())
+        second = await here.made(request())
         (parked, reply), (late, other) = here.router.calls
         assert parked.exchange is not None
         assert late.exchange is not None
@@ -365,8 +368,7 @@ async def test_notes_go_to_the_request_that_is_there_with_its_own_token(autojump
         await settled()
         third = again(second, {"question-1": YES}, ear=deaf)
         third.interest(msgspec.Raw(b'{"io.modelcontextprotocol/logLevel":"info"}'))
-        here.begin(third)
-        await settled()
+        await here.made(third)
         assert not caller.note(progress)
         assert caller.note(Note(MESSAGE, b'{"level":"info"}'))
     assert [said["params"] for said in early.heard] == [{"progressToken": 1, "progress": 5}]
@@ -385,12 +387,10 @@ async def test_a_malformed_answer_costs_the_call_nothing(autojump_clock: MockClo
         await settled()
         state = msgspec.Raw(json.dumps(first.value["requestState"]).encode())
         wrong = Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=Retry(msgspec.Raw(answers), state))
-        refused = here.begin(wrong)
-        await settled()
+        refused = await here.made(wrong)
         assert isinstance(refused.value, MalformedRequest)
         assert said in refused.value.message
-        here.begin(again(first, {"question-1": YES}))
-        await settled()
+        await here.made(again(first, {"question-1": YES}))
         assert question.settled
 
 
@@ -398,18 +398,14 @@ async def test_a_visit_is_asked_for_and_then_the_call_is_made_anew(autojump_cloc
     address = {"mode": "url", "elicitationId": "e1", "url": "https://example.com/pay", "message": "Pay"}
     data = msgspec.Raw(json.dumps({"elicitations": [address, {"mode": "url", "url": "file:///x"}]}).encode())
     async with rig() as here:
-        first = here.begin(request())
-        await settled()
-        here.router.calls[0][1].fail(RemoteError(ErrorObject(-32042, "pay first", data)))
-        await settled()
+        first = await here.made(request())
+        await here.answer(RemoteError(ErrorObject(-32042, "pay first", data)))
         (asked,) = first.value["inputRequests"].values()
         assert asked["params"] == {"mode": "url", "url": "https://example.com/pay", "message": "Pay"}
-        second = here.begin(again(first, {"question-1": {"action": "accept"}}))
-        await settled()
+        second = await here.made(again(first, {"question-1": {"action": "accept"}}))
         assert len(here.router.calls) == 2
         assert here.router.calls[1][0].retry == b""
-        here.router.calls[1][1].answer(DONE)
-        await settled()
+        await here.answer(DONE, 1)
         assert second.kind == "result"
 
 
@@ -425,10 +421,8 @@ async def test_a_visit_is_asked_for_and_then_the_call_is_made_anew(autojump_cloc
 async def test_otherwise_the_error_stays_one(autojump_clock: MockClock, capabilities: bytes, data: bytes) -> None:
     client = msgspec.structs.replace(MODERN, capabilities=msgspec.Raw(capabilities))
     async with rig() as here:
-        first = here.begin(request(client))
-        await settled()
-        here.router.calls[0][1].fail(RemoteError(ErrorObject(-32042, "pay first", msgspec.Raw(data))))
-        await settled()
+        first = await here.made(request(client))
+        await here.answer(RemoteError(ErrorObject(-32042, "pay first", msgspec.Raw(data))))
         assert isinstance(first.value, RemoteError)
 
 
@@ -440,10 +434,8 @@ async def test_a_legacy_client_that_may_be_asked_by_results_gets_that_error_all_
     )
     client = msgspec.structs.replace(LEGACY, capabilities=EVERYTHING)
     async with rig() as here:
-        first = here.begin(request(client, ear=Ear(), questions=QuestionTable()), by_result=True)
-        await settled()
-        here.router.calls[0][1].fail(RemoteError(ErrorObject(-32042, "pay first", data)))
-        await settled()
+        first = await here.made(request(client, ear=Ear(), questions=QuestionTable()), by_result=True)
+        await here.answer(RemoteError(ErrorObject(-32042, "pay first", data)))
         assert isinstance(first.value, RemoteError)
         assert first.value.error.data == data
 
@@ -454,14 +446,11 @@ async def test_a_legacy_client_that_may_be_asked_by_results_gets_that_error_all_
 async def test_what_a_modern_server_asks_passes_as_it_is_and_so_does_the_answer(autojump_clock: MockClock) -> None:
     asked = msgspec.Raw(b'{"resultType":"input_required","inputRequests":{"user_name":{"method":"x"}}, "n": 1.0}')
     async with rig() as here:
-        first = here.begin(request())
-        await settled()
-        here.router.calls[0][1].answer(Result(asked, "modern"))
-        await settled()
+        first = await here.made(request())
+        await here.answer(Result(asked, "modern"))
         assert first.value == json.loads(bytes(asked))
         retry = Retry(msgspec.Raw(b'{"user_name": {}}'), msgspec.Raw(b'"theirs"'))
-        here.begin(Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=retry))
-        await settled()
+        await here.made(Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=retry))
         assert here.router.calls[1][0].retry == b'"inputResponses":{"user_name": {}},"requestState":"theirs"'
 
 
@@ -471,15 +460,14 @@ async def test_what_is_asked_of_one_of_several_calls_is_asked_once_the_call_is_m
     asked = b'{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{}}}'
     asked += b',"requestState":"theirs"}'
     async with rig() as here:
-        first = here.begin(msgspec.structs.replace(request(), asks_later=True), by_result=True)
-        await settled()
-        here.router.calls[0][1].answer(Result(msgspec.Raw(asked), "modern"))
-        await settled()
+        first = await here.made(msgspec.structs.replace(request(), asks_later=True), by_result=True)
+        await here.answer(Result(msgspec.Raw(asked), "modern"))
         assert (first.keys, len(here.parking)) == ([], 1)
         state = msgspec.Raw(json.dumps(first.value["requestState"]).encode())
         going_on = Retry(msgspec.Raw(b'{"name":{"action":"accept"}}'), state, ours=True)
-        alone = here.begin(Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=going_on), by_result=True)
-        await settled()
+        alone = await here.made(
+            Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=going_on), by_result=True
+        )
         message, reply = here.router.calls[1]
         assert message.retry == b'"requestState":"theirs"', "a model answers nothing in the place of its user"
         reply.answer(Result(msgspec.Raw(asked), "modern"))
@@ -502,12 +490,10 @@ COMPLETE = Result(msgspec.Raw(b'{"resultType":"complete","content":[]}'), "moder
 async def test_a_legacy_client_is_asked_by_requests(autojump_clock: MockClock) -> None:
     ear, table = Ear(), QuestionTable()
     async with rig() as here:
-        call = here.begin(request(LEGACY, ear=ear, questions=table))
-        await settled()
+        call = await here.made(request(LEGACY, ear=ear, questions=table))
         url = {"mode": "url", "url": "https://example.com", "message": "m"}
         asked = {"a": {"method": ELICIT, "params": {"message": "?"}}, "b": {"method": ELICIT, "params": url}}
-        here.router.calls[0][1].answer(incomplete(asked, "s"))
-        await settled()
+        await here.answer(incomplete(asked, "s"))
         assert [said["method"] for said in ear.heard] == [ELICIT, ELICIT]
         assert ear.heard[1]["params"].pop("elicitationId")
         assert [said["params"] for said in ear.heard] == [{"message": "?"}, url]
@@ -519,8 +505,7 @@ async def test_a_legacy_client_is_asked_by_requests(autojump_clock: MockClock) -
             "inputResponses": {"a": {"action": "cancel"}, "b": {"action": "accept"}},
             "requestState": "s",
         }
-        here.router.calls[1][1].answer(COMPLETE)
-        await settled()
+        await here.answer(COMPLETE, 1)
         assert (call.kind, call.value) == ("result", COMPLETE)
 
 
@@ -534,8 +519,7 @@ async def test_a_server_may_want_no_more_than_another_request(autojump_clock: Mo
             )
         await trio.sleep(1)
         assert here.router.calls[-1][0].retry == b'"requestState":"1"'
-        here.router.calls[-1][1].answer(COMPLETE)
-        await settled()
+        await here.answer(COMPLETE, -1)
         assert call.kind == "result"
         assert len(here.router.calls) == MAX_ROUNDS + 1
 
@@ -551,8 +535,7 @@ async def test_but_not_for_ever(autojump_clock: MockClock) -> None:
         await settled()
         assert isinstance(call.value, ProtocolViolation)
         assert "10 times" in call.value.message
-        late = here.begin(request(LEGACY))
-        await settled()
+        late = await here.made(request(LEGACY))
         here.router.calls[-1][1].answer(
             Result(msgspec.Raw(b'{"resultType":"input_required","requestState":"1"}'), "modern")
         )
@@ -573,10 +556,8 @@ async def test_what_cannot_be_asked_is_an_error(
 ) -> None:
     client = msgspec.structs.replace(LEGACY, capabilities=msgspec.Raw(b'{"elicitation":{}}'))
     async with rig() as here:
-        call = here.begin(request(client, ear=Ear(), questions=QuestionTable()))
-        await settled()
-        here.router.calls[0][1].answer(incomplete(asked))
-        await settled()
+        call = await here.made(request(client, ear=Ear(), questions=QuestionTable()))
+        await here.answer(incomplete(asked))
         assert isinstance(call.value, kind)
         assert said in call.value.message
         assert "'s'" in call.value.message
@@ -588,8 +569,7 @@ async def test_nobody_who_does_not_answer_has_said_yes(
 ) -> None:
     ear = Ear()
     async with rig() as here:
-        call = here.begin(request(LEGACY, ear=ear, questions=QuestionTable()))
-        await settled()
+        call = await here.made(request(LEGACY, ear=ear, questions=QuestionTable()))
         here.router.calls[0][1].answer(incomplete({"a": {"method": method}}))
         await trio.sleep(QUESTION_S + 1)
         assert ear.heard[-1]["method"] == "notifications/cancelled"
@@ -613,8 +593,7 @@ async def test_what_the_server_gets_instead_is_configured(
 ) -> None:
     asked = {"method": ELICIT, "params": {"message": "m", "requestedSchema": {"properties": properties}}}
     async with rig(fallback=fallback) as here:
-        call = here.begin(request(LEGACY, ear=Ear(), questions=QuestionTable()))
-        await settled()
+        call = await here.made(request(LEGACY, ear=Ear(), questions=QuestionTable()))
         here.router.calls[0][1].answer(incomplete({"a": asked}))
         await trio.sleep(QUESTION_S + 1)
         if answer:
@@ -627,10 +606,8 @@ async def test_what_the_server_gets_instead_is_configured(
 async def test_an_answer_counts_though_another_question_has_none(autojump_clock: MockClock) -> None:
     ear, table = Ear(), QuestionTable()
     async with rig() as here:
-        here.begin(request(LEGACY, ear=ear, questions=table))
-        await settled()
-        here.router.calls[0][1].answer(incomplete({"a": {"method": ELICIT}, "b": {"method": ELICIT}}))
-        await settled()
+        await here.made(request(LEGACY, ear=ear, questions=table))
+        await here.answer(incomplete({"a": {"method": ELICIT}, "b": {"method": ELICIT}}))
         table.on_answer(ear.heard[1]["id"], msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
         await trio.sleep(QUESTION_S + 1)
         sent = json.loads(b"{" + here.router.calls[1][0].retry + b"}")["inputResponses"]
@@ -640,10 +617,8 @@ async def test_an_answer_counts_though_another_question_has_none(autojump_clock:
 async def test_a_sample_that_is_refused_ends_the_call(autojump_clock: MockClock) -> None:
     ear, table = Ear(), QuestionTable()
     async with rig() as here:
-        call = here.begin(request(LEGACY, ear=ear, questions=table))
-        await settled()
-        here.router.calls[0][1].answer(incomplete({"a": {"method": SAMPLE}}))
-        await settled()
+        call = await here.made(request(LEGACY, ear=ear, questions=table))
+        await here.answer(incomplete({"a": {"method": SAMPLE}}))
         table.on_answer(ear.heard[0]["id"], msgspec.Raw(b""), msgspec.Raw(b'{"code":-1,"message":"User said no"}'))
         await settled()
         assert isinstance(call.value, CannotAsk)
@@ -673,8 +648,7 @@ async def test_what_a_legacy_server_asks_is_told_by_a_result(autojump_clock: Moc
         assert (refused.settled, hidden.settled, first.kind) == (True, True, "told")
         assert list(first.value.questions) == ["question-1"]
         assert first.value.expires_s == pytest.approx(QUESTION_S)
-        second = here.begin(continued(first, {"question-1": YES}, client), by_result=True)
-        await settled()
+        second = await here.made(continued(first, {"question-1": YES}, client), by_result=True)
         assert json.loads(bytes(await question.wait())) == YES
         reply.answer(DONE)
         await settled()
@@ -684,20 +658,15 @@ async def test_what_a_legacy_server_asks_is_told_by_a_result(autojump_clock: Moc
 async def test_what_a_modern_server_asks_is_told_by_a_result_and_the_call_made_again(autojump_clock: MockClock) -> None:
     asked = {"a": {"method": ELICIT, "params": {"message": "?"}}, "b": {"method": ELICIT, "params": {"message": "!"}}}
     async with rig() as here:
-        first = here.begin(request(MUTE), by_result=True)
-        await settled()
-        here.router.calls[0][1].answer(incomplete(asked, "theirs"))
-        await settled()
+        first = await here.made(request(MUTE), by_result=True)
+        await here.answer(incomplete(asked, "theirs"))
         assert list(first.value.questions) == ["a", "b"]
-        second = here.begin(continued(first, {"a": YES}), by_result=True)
-        await settled()
+        second = await here.made(continued(first, {"a": YES}), by_result=True)
         assert list(second.value.questions) == ["b"]
-        third = here.begin(continued(second, {"a": YES, "b": {"action": "decline"}, "c": {}}), by_result=True)
-        await settled()
+        third = await here.made(continued(second, {"a": YES, "b": {"action": "decline"}, "c": {}}), by_result=True)
         members = json.loads(b"{" + here.router.calls[1][0].retry + b"}")
         assert members == {"inputResponses": {"a": YES, "b": {"action": "decline"}}, "requestState": "theirs"}
-        here.router.calls[1][1].answer(COMPLETE)
-        await settled()
+        await here.answer(COMPLETE, 1)
         assert (third.kind, len(here.router.calls)) == ("result", 2)
 
 
@@ -711,10 +680,8 @@ async def test_what_a_modern_server_asks_is_told_by_a_result_and_the_call_made_a
 )
 async def test_what_cannot_be_told_is_an_error(autojump_clock: MockClock, method: str, params: Any) -> None:
     async with rig() as here:
-        call = here.begin(request(MUTE), by_result=True)
-        await settled()
-        here.router.calls[0][1].answer(incomplete({"a": {"method": method, "params": params}}))
-        await settled()
+        call = await here.made(request(MUTE), by_result=True)
+        await here.answer(incomplete({"a": {"method": method, "params": params}}))
         assert isinstance(call.value, CannotAsk)
         assert "server 's' asked for input: " in call.value.message
 
@@ -723,8 +690,7 @@ async def test_a_client_that_can_be_asked_by_its_revision_is(autojump_clock: Moc
     ear, table = Ear(), QuestionTable()
     async with rig() as here:
         modern = here.begin(request(MODERN), by_result=True)
-        legacy = here.begin(request(LEGACY, ear=ear, questions=table), by_result=True)
-        await settled()
+        legacy = await here.made(request(LEGACY, ear=ear, questions=table), by_result=True)
         for _, reply in here.router.calls:
             reply.answer(incomplete({"a": {"method": ELICIT, "params": {}}}))
         await settled()
@@ -736,8 +702,7 @@ async def test_a_client_that_can_be_asked_by_its_revision_is(autojump_clock: Moc
 async def test_a_continuation_that_is_not_ours_goes_to_no_server(autojump_clock: MockClock) -> None:
     retry = Retry(msgspec.Raw(b"{}"), msgspec.Raw(b'"mcpvisor-AAAA"'), ours=True)
     async with rig() as here:
-        call = here.begin(Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=retry), by_result=True)
-        await settled()
+        call = await here.made(Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=retry), by_result=True)
         assert isinstance(call.value, MalformedRequest)
         assert here.router.calls == []
 
