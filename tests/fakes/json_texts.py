@@ -6,7 +6,13 @@ import json
 from collections.abc import Collection
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
+
+
+def raw(value: Any) -> msgspec.Raw:
+    """Return a value as JSON, as it comes over a wire."""
+    return msgspec.Raw(json.dumps(value).encode())
 
 
 class Number(str):

@@ -232,12 +232,6 @@ def test_so_many_requests_wait_and_no_more() -> None:
     assert len(between.connect().take()) == MAX_WAITING
 
 
-def test_where_there_is_a_daemon_whoever_reads_waits_instead() -> None:
-    between = greeted().client(*(request(number, "tools/call") for number in range(MAX_WAITING)))
-    assert between.relay.is_full
-    assert between.client(request("more", "tools/call")).hear() == []
-
-
 def test_a_large_one_waits_alone() -> None:
     between = Between().client(request(1, "tools/call", {"x": "x" * (16 * 1024 * 1024)}))
     assert kinds(between.client(request(2, "tools/call")).hear()) == [-31429]

@@ -10,11 +10,7 @@ import pytest
 
 from actors.errors import InvalidArguments
 from supervisor.metatools.execution import answers_of, execute
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
-
+from tests.fakes.json_texts import raw
 
 CALL = {"tool_path": "a:b", "arguments": {"x": 1.0}}
 

@@ -16,10 +16,7 @@ from actors.errors import InvalidArguments
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.index import Index
 from supervisor.metatools import inventory
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
+from tests.fakes.json_texts import raw
 
 
 def resource(number: int, **more: Any) -> Resource:

@@ -12,10 +12,7 @@ import pytest
 
 from supervisor.metatools import lenient_json
 from supervisor.metatools.lenient_json import NotAnObject
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
+from tests.fakes.json_texts import raw
 
 
 @pytest.mark.parametrize(

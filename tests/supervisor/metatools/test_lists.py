@@ -21,10 +21,7 @@ from supervisor.metatools.discovery import DiscoverySettings
 from supervisor.metatools.lists import resources_page
 from supervisor.metatools.page import Context
 from supervisor.tokens.counting import Tiktoken, load_encoding
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
+from tests.fakes.json_texts import raw
 
 
 def catalogue(**offers: Offer) -> Catalogue:

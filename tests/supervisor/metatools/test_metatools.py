@@ -16,12 +16,9 @@ from supervisor.metatools import arguments as tools
 from supervisor.metatools import execution, lenient_json
 from supervisor.metatools.definitions import BY_EFFECT, DEFINITIONS, KINDS
 from supervisor.tokens.counting import META_TOKENS, META_TOKENS_BY_EFFECT, Tiktoken, count_tool, load_encoding
+from tests.fakes.json_texts import raw
 
 PATH = "github:create_issue"
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
 
 
 def execute(value: Any) -> tuple[str, Any]:

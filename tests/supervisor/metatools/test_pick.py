@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from actors.catalogue.lists import tool
 from supervisor.metatools.execution import Execute, execute
 from supervisor.service.calls.tool_calls import with_own_pick
+from tests.fakes.json_texts import raw
 
 CALL = {"tool_path": "a:b", "arguments": {"x": 1}}
 PATHS = ["$.id"]
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
 
 
 def parts(call: Execute) -> tuple[str, Any, Any]:

@@ -15,10 +15,7 @@ from actors.catalogue.offer import Tool
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools import schemas
 from supervisor.metatools.schemas import signature
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
+from tests.fakes.json_texts import raw
 
 
 def inlined(schema: Any) -> Any:

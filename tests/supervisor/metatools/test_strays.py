@@ -27,6 +27,7 @@ from supervisor.service.results.keeper import KeptResults
 from supervisor.usage.records import UNKNOWN
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import exchange
+from tests.fakes.json_texts import raw
 
 PROPERTIES = {"path": {"type": "string"}, "maxCount": {"type": "integer"}}
 NAMED = "unknown: max_count (did you mean maxCount?)"
@@ -35,10 +36,6 @@ NAMED = "unknown: max_count (did you mean maxCount?)"
 def tool(**more: Any) -> Tool:
     schema = {"type": "object", "properties": PROPERTIES, "required": ["path"], **more}
     return Tool(name="log", input_schema=msgspec.Raw(json.dumps(schema).encode()), required=("path",))
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
 
 
 def entry(made: Tool) -> Entry:

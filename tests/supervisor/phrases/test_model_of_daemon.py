@@ -23,9 +23,7 @@ from tests.fakes.chat_model import Reply, chatting
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.remote_server import Request
-from tests.supervisor.test_daemon import configuration, data, running, until_ready
-
-__all__ = ("data",)
+from tests.supervisor.test_daemon import configuration, running, until_ready
 
 KEY = "sk-canary-key-of-the-operator-0000"
 QUESTION = "has grandma gone to bed"

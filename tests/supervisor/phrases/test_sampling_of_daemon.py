@@ -18,10 +18,8 @@ from tests.fakes.chat_model import answer_to
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.phrases.test_model_of_daemon import QUESTION, SAID, server, until, until_found
-from tests.supervisor.test_daemon import configuration, data, running, until_ready
+from tests.supervisor.test_daemon import configuration, running, until_ready
 from tests.supervisor.test_identity_of_daemon import Doorway
-
-__all__ = ("data",)
 
 ON = {"describe": {"sampling": True}}
 ABLE: dict[str, Any] = {"sampling": {}}

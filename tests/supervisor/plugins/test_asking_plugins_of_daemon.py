@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -81,12 +81,6 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for name in ("plug_asking", "mcpvisor_example_people"):
         sys.modules.pop(name, None)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[DataDir]:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class World:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.failures import failure
 from tests.fakes.plugins import install
 from tests.supervisor.plugins.test_plugins_of_daemon import SERVERS, SETTINGS, World, world
@@ -41,12 +41,6 @@ class Shy(Plugin[O]):
 """
 IDENTITY = {"users": {"ana": {"role": "admin"}, "ben": {}, "cem": {}}, "teams": {"ops": {"members": ["cem"]}}}
 DOORS = {"/mcp/servers/a": "", "/mcp/all": "a__"}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[DataDir]:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 @pytest.fixture(autouse=True)

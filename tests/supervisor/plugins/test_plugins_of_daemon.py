@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from supervisor.config import load
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.era_clients import EraClient
 from tests.fakes.failures import failure
@@ -69,12 +69,6 @@ class Labels(Plugin[PluginOptions]):
     async def before_call(self, call):
         return {"category": call.category, "safety": call.safety}
 """
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[DataDir]:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ from supervisor.config import ServerConfig
 from supervisor.service.asking.exchange import QuestionTable
 from supervisor.service.client import Client
 from tests.fakes.exchanges import Ear, exchange
+from tests.fakes.json_texts import raw
 from tests.fakes.published import Served, served
 from tests.fakes.task_server import DONE, EITHER, EXTENSION, LATER, NEVER, TaskServer
 
@@ -54,10 +55,6 @@ def params(door: str, **more: Any) -> bytes:
 async def call(running: Served, door: str, client: Client, ear: Ear | None = None, **more: Any) -> Any:
     asked = exchange(client, "tools/call", params(door, **more), ear=ear, questions=QuestionTable())
     return await running.answer(asked, door)
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
 
 
 def text(answered: Any) -> str:

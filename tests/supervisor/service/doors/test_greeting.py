@@ -12,10 +12,7 @@ from actors.catalogue.offer import Offer, Tool
 from actors.protocol import tasks
 from actors.protocol.agreement.versions import META_SERVER_INFO, Era
 from supervisor.service.doors import one_server
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
+from tests.fakes.json_texts import raw
 
 
 def test_what_an_earlier_version_kept_is_enough_for_a_greeting() -> None:

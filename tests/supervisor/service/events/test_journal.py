@@ -92,19 +92,17 @@ def test_what_is_read_at_a_time_has_a_bound_in_bytes_and_one_of_any_size_is() ->
 
 
 class Disk:
-    """Keeps what reaches it; `fails` while it takes nothing."""
+    """Keeps what reaches it."""
 
     def __init__(self) -> None:
         self.rows: dict[int, SavedOccurrence] = {}
         self.topics: dict[str, SavedTopic] = {}
         self.journal = SavedJournal("", 0)
-        self.fails = False
 
     def append(self, rows: Sequence[SavedOccurrence], followed: SavedTopic) -> bool:
-        if not self.fails:
-            self.rows |= {row.number: row for row in rows}
-            self.topics[followed.topic] = followed
-        return not self.fails
+        self.rows |= {row.number: row for row in rows}
+        self.topics[followed.topic] = followed
+        return True
 
     def trim(self) -> None: ...
 
@@ -116,8 +114,7 @@ class Disk:
         return self.journal
 
     def save_journal(self, journal: SavedJournal) -> None:
-        if not self.fails:
-            self.journal = journal
+        self.journal = journal
 
 
 async def begun(disk: Disk, now: float = 1000.0) -> Journal:
@@ -146,16 +143,6 @@ async def test_what_was_kept_is_there_in_the_next_life_and_new_numbers_are_behin
     assert again.head > log.head + journals.RESERVED / 2
 
 
-async def test_where_the_disk_does_not_take_what_numbers_are_given_this_is_another_journal() -> None:
-    disk = Disk()
-    first = await begun(disk)
-    disk.fails = True
-    second = await begun(disk)
-    assert second.life != first.life
-    disk.fails = False
-    assert (await begun(disk)).life == first.life  # whose numbers nobody has given twice
-
-
 async def test_a_cursor_of_another_node_that_is_there_is_for_that_one() -> None:
     others = {b"other"}
     mine, other, gone = (
@@ -175,33 +162,6 @@ async def test_a_cursor_of_another_node_that_is_there_is_for_that_one() -> None:
             mine.check_here(cursor)
     for odd in ("", "...", "a.b.c.not hex", "x" * 10_000):
         mine.check_here(odd)
-
-
-async def test_what_the_disk_did_not_take_is_a_gap_in_the_next_life() -> None:
-    disk = Disk()
-    first = await begun(disk)
-    log = await first.open("t")
-    add(first, log, "a", "1")
-    disk.fails = True
-    add(first, log, "b", "2")
-    disk.fails = False
-    add(first, log, "c", "3")
-    assert [each.event_id for each in log.after(log.since, 10).events] == ["a", "b", "c"]  # here nothing is missing
-    again = await (await begun(disk)).open("t")
-    one = again.after(again.since, 10)
-    assert ([each.event_id for each in one.events], one.truncated, one.more) == (["a"], False, True)
-    other = again.after(one.head, 10)
-    assert ([each.event_id for each in other.events], other.truncated) == (["c"], True)
-
-
-async def test_how_far_a_source_was_followed_is_not_said_without_what_it_told() -> None:
-    disk = Disk()
-    first = await begun(disk)
-    log = await first.open("t")
-    add(first, log, "a", "1")
-    disk.fails = True
-    add(first, log, "b", "2")
-    assert (await (await begun(disk)).open("t")).cursor == "1"  # it tells the second once more
 
 
 async def test_a_cursor_too_long_to_be_kept_is_none() -> None:

@@ -325,16 +325,6 @@ async def test_the_cursor_of_a_refresh_is_behind_what_was_not_taken(world: World
         assert sorted(world.events) == ["b", "c"]
 
 
-async def test_a_failing_endpoint_shows_when_its_client_refreshes(world: World, autojump_clock: MockClock) -> None:
-    world.endpoint.answer = lambda body: "tls_error"
-    async with world.running():
-        await world.subscribe()
-        await world.happen("a")
-        status = (await world.subscribe())["deliveryStatus"]
-        assert (status["lastError"], status["lastDeliveryAt"]) == ("tls_error", None)
-        assert moment(status["failedSince"]) < now()
-
-
 async def test_it_goes_on_after_a_restart_and_misses_nothing(world: World, autojump_clock: MockClock) -> None:
     world.endpoint.answer = lambda body: "timeout" if body.get("eventId") == "b" else None
     async with world.running():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 
@@ -20,6 +19,7 @@ from supervisor.service.results.picks import (
     read_picks,
     with_note,
 )
+from tests.fakes.json_texts import raw
 from tests.supervisor.service.results.test_paths import VALUES, places
 
 ROWS: dict[str, Any] = {
@@ -27,10 +27,6 @@ ROWS: dict[str, Any] = {
     "items": [{"id": n, "name": f"row {n}", "user": {"login": "x", "url": "y"}} for n in range(50)],
 }
 FEW = {"items": [{"id": 0}, {"id": 1, "odd": True}, {"id": 2}]}
-
-
-def raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(value).encode())
 
 
 def result(*texts: str, **members: Any) -> bytes:
