@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from actors.life.policy import RestartPolicy
-from actors.messages import SleepServer
 from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
@@ -21,7 +19,7 @@ from supervisor.service.port import Answer, Service, answer
 from tests.fakes import nasty_tools
 from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
-from tests.fakes.whole_server import ODD, WholeServer
+from tests.fakes.whole_server import WholeServer
 
 LEGACY = Client(version="2025-11-25")
 MODERN = Client(era="modern", version="2026-07-28")
@@ -195,26 +193,6 @@ async def test_a_cursor_of_somebody_else_is_refused_and_one_of_ours_outlives_a_c
 
 
 # Calls ----------------------------------------------------------------------------------------------------------------
-
-
-@both
-async def test_a_call_and_its_result_pass_as_they_are(client: Client) -> None:
-    async with door({"one": WholeServer(client.era)}, era=client.era) as rig:
-        params = {"name": "one__tool0", "arguments": {"a": 1.0}, "x-own": [None], "_meta": {"x-own/a": 1}}
-        assert ODD in (await rig.answer(client, "tools/call", params)).body
-        assert rig.arrived() == [("one", "tools/call", {**params, "name": "tool0"})]
-
-
-async def test_an_error_of_a_server_stays_one_and_a_failure_of_ours_is_shown_to_the_model() -> None:
-    async with door({"one": WholeServer()}) as rig:
-        rig.servers["one"].errors["tools/call"] = error = {"code": -32050, "message": "no", "data": [1.0]}
-        assert (await rig.ask(LEGACY, "tools/call", {"name": "one__tool0"}))["error"] == error
-    async with door({"one": WholeServer()}, policy=RestartPolicy(max_restarts=1, backoff_initial_s=0.01)) as rig:
-        await rig.running.actors["one"].address.ask(SleepServer(server="one"))
-        rig.servers["one"].dies = True
-        failed = await rig.result(LEGACY, "tools/call", {"name": "one__tool0"})
-        assert failed["isError"] is True
-        assert failed["structuredContent"]["error"]["server"] == "one"
 
 
 @both

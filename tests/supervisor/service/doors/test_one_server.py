@@ -1,4 +1,7 @@
-"""The door of one server: as if its client had connected to it, in either era, awake or asleep."""
+"""The door of one server: as if its client had connected to it, in either era, awake or asleep.
+
+What passes there as it is does at the door of all servers, too.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +45,18 @@ PASSED = {
 }
 
 both = pytest.mark.parametrize("era", ["legacy", "modern"])
+NAMES = {"servers/whole": "tool0", "all": "whole__tool0"}
+"""What a tool of the server is called at each door."""
+each_door = pytest.mark.parametrize("at", NAMES)
 
 
 class Rig:
     """One door and the server behind it."""
 
-    def __init__(self, running: Served, server: WholeServer) -> None:
+    def __init__(self, running: Served, server: WholeServer, at: str) -> None:
         self.running = running
         self.server = server
-        self.door: Service = running.doors.find("servers/whole").service
+        self.door: Service = running.doors.find(at).service
 
     async def answer(self, client: Client, method: str, params: Any = None) -> Answer:
         data = b"" if params is None else json.dumps(params).encode()
@@ -69,10 +75,10 @@ class Rig:
 
 
 @asynccontextmanager
-async def door(era: Era = "legacy", **more: Any) -> AsyncIterator[Rig]:
+async def door(era: Era = "legacy", at: str = "servers/whole", **more: Any) -> AsyncIterator[Rig]:
     server = WholeServer(era, **{key: more.pop(key) for key in ("page", "capabilities") if key in more})
     async with served({"whole": server}, era=era, also={"whole-key": "whole"}, **more) as running:
-        rig = Rig(running, server)
+        rig = Rig(running, server, at)
         server.asked.clear()
         yield rig
 
@@ -177,18 +183,18 @@ async def test_one_that_is_switched_off_says_so() -> None:
 
 
 @both
-async def test_a_call_and_its_result_pass_as_they_are(era: Era) -> None:
-    async with door(era) as rig:
+@each_door
+async def test_a_call_and_its_result_pass_as_they_are(era: Era, at: str) -> None:
+    async with door(era, at) as rig:
         params = {
-            "name": "tool0",
+            "name": NAMES[at],
             "arguments": {"a": 1.0},
             "x-own": [None],
             "_meta": {"x-own/a": 1, "progressToken": 5},
         }
         told = await rig.answer(CLIENTS[era], "tools/call", params)
         assert ODD in told.body
-        kept = {**params, "_meta": {"x-own/a": 1}}
-        assert rig.server.last() == ("tools/call", kept)
+        assert rig.server.last() == ("tools/call", {**params, "name": "tool0", "_meta": {"x-own/a": 1}})
 
 
 async def test_a_method_that_nobody_here_knows_is_the_servers() -> None:
@@ -223,6 +229,8 @@ async def test_an_error_of_a_server_of_the_same_era_comes_as_it_is(era: Era, cod
         for method in ("tools/call", "resources/read", "prompts/get"):
             rig.server.errors[method] = error = {"code": code, "message": "not found", "data": {"uri": "a", "n": 1.0}}
             assert (await rig.ask(CLIENTS[era], method, {"name": "a", "uri": "a"}))["error"] == error
+        there = await rig.running.ask("tools/call", CLIENTS[era], "all", name=NAMES["all"])
+        assert there["error"]["code"] == code
 
 
 async def test_that_a_client_lacks_a_capability_is_told_only_if_it_does() -> None:
@@ -237,18 +245,20 @@ async def test_that_a_client_lacks_a_capability_is_told_only_if_it_does() -> Non
             assert ("result" in body) == (status == 200)
 
 
-async def test_a_call_that_fails_by_our_doing_is_a_result_for_the_model() -> None:
+@each_door
+async def test_a_call_that_fails_by_our_doing_is_a_result_for_the_model(at: str) -> None:
     policy = RestartPolicy(max_restarts=1, backoff_initial_s=0.01)
-    async with door(policy=policy) as rig:
+    async with door(at=at, policy=policy) as rig:
         await rig.sleep()
         rig.server.dies = True
         for client in (LEGACY, MODERN):
-            failed = await rig.result(client, "tools/call", {"name": "tool0"})
+            failed = await rig.result(client, "tools/call", {"name": NAMES[at]})
             assert failed["isError"] is True
             assert failed["structuredContent"]["error"]["server"] == "whole"
             assert ("resultType" in failed) == (client is MODERN)
-        error = (await rig.ask(LEGACY, "prompts/get", {"name": "a"}))["error"]
-        assert error["data"]["server"] == "whole"
+        if at != "all":
+            error = (await rig.ask(LEGACY, "prompts/get", {"name": "a"}))["error"]
+            assert error["data"]["server"] == "whole"
 
 
 async def test_calls_are_counted_of_tools_that_nobody_knows_as_such() -> None:
