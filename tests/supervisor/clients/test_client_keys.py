@@ -136,13 +136,6 @@ def test_a_variable_that_is_null_is_not_passed_on() -> None:
 
 
 @pytest.mark.parametrize("name", [client.name for client in CLIENTS])
-def test_every_client_has_a_row_with_its_source(name: str) -> None:
-    row = BY_NAME[name]
-    assert row.source.startswith("https://")
-    assert len({key.name for key in row.keys}) == len(row.keys)
-
-
-@pytest.mark.parametrize("name", [client.name for client in CLIENTS])
 def test_the_file_of_a_client_is_known_as_one_by_its_path(name: str) -> None:
     place = BY_NAME[name].places(MACHINE)[-1]
     client = client_of_file(Path(place))

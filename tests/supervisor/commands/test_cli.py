@@ -64,19 +64,6 @@ def test_commands_that_ask_a_daemon_start_without_what_reads_a_configuration_or_
     assert done.stdout == "set()\n"
 
 
-def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
-    result = invoke("check", file := written(tmp_path, GOOD))
-    assert result.exit_code == 0
-    assert [line.split() for line in result.stdout.splitlines()] == [
-        ["SERVER", "KIND", "STARTS", "NOTE"],
-        ["calculator", "stdio", "cat"],
-        ["far", "http", "-"],
-        ["old", "websocket", "-"],
-        ["configuration:", str(file)],
-        ["front:", "127.0.0.1:3001"],
-    ]
-
-
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
@@ -115,16 +102,6 @@ def test_another_distribution_with_a_package_of_our_name_is_reported() -> None:
     (warning,) = clashes(["supervisor", "mcpvisor"])
     assert 'by the distribution "supervisor"' in warning
     assert "virtual environment of its own" in warning
-
-
-def test_check_without_a_file_checks_what_run_would_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert "--config" in invoke("check").stderr
-    (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "/bin/cat"}}}')
-    result = invoke("check")
-    assert result.exit_code == 0
-    assert "configuration: mcp.json" in result.stdout
 
 
 @pytest.mark.parametrize("place", ["mcp.json", ".mcp.json", ".config/mcpvisor/mcp.json"])

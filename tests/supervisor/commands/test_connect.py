@@ -421,16 +421,6 @@ def test_a_client_that_only_starts_programs_gets_one_for_the_door(home: Path) ->
     }
 
 
-def test_without_a_daemon_it_is_the_four_and_no_entries_for_servers(home: Path) -> None:
-    result = invoke("connect", "cursor", "--yes")
-    assert "Cursor gets the four tools at /mcp, as no daemon says how many tools there are." in result.stderr
-    assert "mcpvisor run --config FILE. Connecting again then may choose another door." in result.stderr
-    result = invoke("connect", "cursor", "--door", "servers", "--yes")
-    assert result.exit_code == 1
-    assert "only a daemon that runs can say which servers there are" in result.stderr
-    assert entries(home / ".cursor" / "mcp.json").keys() == {"mcpvisor"}
-
-
 @pytest.mark.usefixtures("daemon")
 def test_the_own_command_of_a_client_is_for_a_shell_and_adds_each_entry(
     home: Path, monkeypatch: pytest.MonkeyPatch
@@ -458,12 +448,6 @@ def test_an_address_with_a_door_in_it_is_left_as_it_is(home: Path) -> None:
     result = invoke("connect", "claude-code", "--url", at, "--door", "all")
     assert result.exit_code == 2
     assert "--url names a door already" in result.stderr
-
-
-@pytest.mark.usefixtures("daemon")
-def test_a_profile_is_kept_at_every_door(home: Path) -> None:
-    invoke("connect", "cursor", "--url", "http://127.0.0.1:3001/mcp?profile=work", "--yes")
-    assert entries(home / ".cursor" / "mcp.json")["mcpvisor"]["url"] == "http://127.0.0.1:3001/mcp/all?profile=work"
 
 
 def test_the_list_says_where_another_door_would_be_chosen_now(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,13 +54,6 @@ def test_it_finds_the_file_that_run_finds_and_says_where_values_come_from(home: 
     assert "correct-horse" not in result.output
 
 
-def test_without_a_server_it_is_about_the_daemon(home: Path, tmp_path: Path) -> None:
-    shown = rows(explain())
-    assert shown["listen"] == ["127.0.0.1:0", "mcp.json:7"]
-    place = str(tmp_path / "home" / ".local" / "state" / "mcpvisor")
-    assert shown["data_dir"] == [place, "follows", "from", "the", "environment,", "with", "${HOME}"]
-
-
 def test_an_entry_that_is_left_out_says_what_is_wrong_with_it(home: Path) -> None:
     result = explain("wrong")
     assert result.exit_code == 1

@@ -20,7 +20,7 @@ from supervisor.front.http.streams import MAX_SAID
 from supervisor.service.asking.exchange import MAX_OPEN, Exchange
 from supervisor.service.client import Client
 from tests.fakes.front_server import running
-from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers, opened
+from tests.fakes.http_client import JSON_HEADERS, fetch, legacy, modern, modern_headers, opened
 from tests.fakes.service import FakeService
 from tests.supervisor.front.http.test_legacy import Front, keeping_alive
 
@@ -228,7 +228,7 @@ async def test_the_end_of_a_session_ends_its_questions(autojump_clock: MockClock
     headers = {**JSON_HEADERS, "mcp-session-id": token}
     async with keeping_alive(front), opened(front.app, "POST", headers, legacy("work")) as call:
         await call.event()
-        front.app.sessions.end(front.app.sessions._live[token.encode()])
+        await fetch(front.app, "DELETE", {"mcp-session-id": token})
         assert (await call.event())["result"] == {"cannot": "the client has gone"}
 
 

@@ -185,15 +185,6 @@ async def test_an_idle_session_stays_ended_after_a_restart(autojump_clock: MockC
     assert (await front.post(legacy("ping"), token)).status == 404
 
 
-async def test_idle_sessions_are_swept_when_another_one_opens(autojump_clock: MockClock) -> None:
-    front = Front(FakeService(), session_idle_s=10.0)
-    old = [await front.initialize() for _ in range(3)]
-    await trio.sleep(11)
-    await front.initialize()
-    assert len(front.app.sessions) == 1
-    assert set(front.ended) == {session_digest(token) for token in old}
-
-
 async def test_a_deleted_session_stays_deleted_after_a_restart() -> None:
     front = front_of()
     token = await front.initialize()
@@ -214,17 +205,6 @@ async def test_deleting_a_session_cancels_what_it_has_in_flight() -> None:
         await fetch(front.app, "DELETE", {"mcp-session-id": token})
         await call.end()
     assert code_of(call) == (200, 1, -32800)
-
-
-async def test_of_too_many_sessions_the_longest_idle_goes_and_its_client_may_come_back() -> None:
-    front = Front(FakeService(), max_sessions=2)
-    first, second = await front.initialize(), await front.initialize()
-    await front.post(legacy("ping"), first)
-    await front.initialize()
-    assert len(front.app.sessions) == 2
-    assert front.ended == {}
-    assert (await front.post(legacy("ping"), second)).status == 200
-    assert len(front.app.sessions) == 2
 
 
 # Requests -------------------------------------------------------------------------------------------------------------

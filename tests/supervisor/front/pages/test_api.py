@@ -14,7 +14,6 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.errors import ConfigError
 from actors.facts import FactLog
 from actors.kit import Latest
 from actors.life.breakers import OpenBreaker
@@ -28,13 +27,11 @@ from supervisor.front.pages.performing import SharedPage, add_operations
 from supervisor.front.pages.status import _status
 from supervisor.front.pages.view import View
 from supervisor.identity.tokens import TokenTable
-from supervisor.servers.deployment import Deployment
 from supervisor.servers.instances import Read, Statuses
 from supervisor.servers.journals.journals import Journals
 from supervisor.servers.journals.keeper import LogReader
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.store.records import TOKENS
-from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.call_memory import no_history
 from tests.fakes.control import Configured, NoLaunches, Obeys
 from tests.fakes.front_server import Running, dispatch, running
@@ -177,34 +174,6 @@ async def first_page(accept: str, path: str = "/") -> str:
             + b"\r\nConnection: close\r\n\r\n"
         )
         return (await server.exchange(head)).decode()
-
-
-async def test_status_has_numbers_for_each_server_and_in_total() -> None:
-    shown = view(
-        status("a", calls=5, failures=2, in_flight=1, stderr="noise", last_error="it died"),
-        status("b", State.FAILED),
-        entries=(entry("a", "x", "y"), entry("c", "z", tokens=2000)),
-        deployment=Latest(Deployment(problems=(ConfigError("is no number", key="port"),))),
-        store=lambda: {"state": "ok"},
-        log_records_lost=lambda: 7,
-    )
-    async with pages(shown) as server:
-        found = await page(server, "/api/status")
-        assert (found["version"], found["uptime_s"], found["catalog_revision"]) == ("1.2", 100.0, 3)
-        first, second = found["servers"]
-        assert (first["server"], first["state"], first["since"], first["since_s"]) == ("a", "ready", 960.0, 40.0)
-        assert (first["tools"], first["tokens"], first["tokens_exact"]) == (2, 2000, True)
-        assert first["tokens_share_percent"] == 50.0
-        assert first["problems"] == ["tool 3 left out: no name"]
-        assert "stderr" not in first
-        assert "tools" not in second
-        assert found["totals"]["states"] == {"ready": 1, "failed": 1}
-        assert (found["totals"]["calls"], found["totals"]["failures"], found["totals"]["tools"]) == (5, 2, 2)
-        assert found["tokens"]["exposed_tokens"] == 4000
-        assert found["tokens"]["saved_tokens"] == 4000 - META_TOKENS
-        assert found["tokens"]["counted"] is True
-        assert found["configuration_problems"] == ["port: is no number"]
-        assert (found["store"], found["log_records_lost"]) == ({"state": "ok"}, 7)
 
 
 async def test_a_status_is_what_servers_know_now_and_asks_none_of_them() -> None:

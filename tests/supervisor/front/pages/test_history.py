@@ -44,16 +44,6 @@ async def page(kept: Sequence[ReplacedDefinition], path: str) -> tuple[int, Any]
             return answer.status_code, answer.json()
 
 
-async def test_each_change_is_told_with_its_time_up_to_the_present_definition() -> None:
-    status, body = await page(replaced({**READ, "description": "Old."}), "files:read_file")
-    assert status == 200
-    assert (body["path"], body["offered"]) == ("files:read_file", True)
-    first, now = body["revisions"]
-    assert (first["number"], first["since"], first["until"], first["changes"]) == (1, None, NOW + 1, [])
-    assert (now["number"], now["since"], now["until"]) == (2, NOW + 1, None)
-    assert {"place": "description", "before": "Old.", "after": "Reads a text file from the disk."} in now["changes"]
-
-
 async def test_a_tool_that_never_changed_has_one_and_one_that_is_gone_is_still_told_of() -> None:
     _, never = await page([], "files:read_file")
     assert [(each["number"], each["since"], each["until"]) for each in never["revisions"]] == [(1, None, None)]

@@ -86,29 +86,13 @@ async def test_without_a_key_of_the_daemon_nobody_changes_anything() -> None:
     assert asked.editor.edits == []
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b"", "the body cannot be used"),
-        (b"{", "the body cannot be used"),
-        (b"[]", "the body cannot be used"),
-        (b"\xff", "the body cannot be used"),
-        (b'{"name": "n"}', "entry"),
-        (b'{"entry": {}}', "name"),
-        (b'{"name": 1, "entry": {}}', "name"),
-        (b'{"name": "n", "entry": []}', "entry"),
-        (b'{"name": "n", "entry": {}, "ephemeral": 1}', "ephemeral"),
-        (b'{"name": "n", "entry": {}, "epehmeral": true}', "epehmeral"),
-        (b'{"name": "n", "entry": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "the body cannot be used"),
-    ],
-)
-async def test_a_body_of_no_use_is_400_and_says_what_is_wrong(body: bytes, words: str) -> None:
+@pytest.mark.parametrize("entry", [b"", b"\xff", b"[" * 100_000 + b"]" * 100_000])
+async def test_a_body_that_is_no_json_we_read_is_400(entry: bytes) -> None:
     asked = Asked()
     async with asked.served() as server:
-        status, _, answer = await ask(server, "POST", "/api/servers", body)
-        assert (status, words in answer["error"]["message"]) == (400, True), answer
-        status, _, answer = await ask(server, "PATCH", "/api/servers/a", b'{"entry": {}, "more": 1}')
-        assert (status, "more" in answer["error"]["message"]) == (400, True), answer
+        for method, path in (("POST", "/api/servers"), ("PATCH", "/api/servers/a")):
+            status, _, answer = await ask(server, method, path, b'{"name": "n", "entry": {"a": ' + entry + b"}}")
+            assert (status, "the body cannot be used" in answer["error"]["message"]) == (400, True), answer
     assert asked.editor.edits == []
 
 

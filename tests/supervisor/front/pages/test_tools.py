@@ -15,7 +15,6 @@ from actors.catalogue.tool_rules import ToolRules
 from actors.kit import Latest
 from supervisor.front.pages.performing import add_operations
 from supervisor.front.pages.view import Described, View, findings
-from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
 from tests.fakes.tool_view import view_of
@@ -63,35 +62,6 @@ async def test_a_renamed_tool_has_the_figures_of_its_own_name() -> None:
     renamed = rows["files:open"]
     assert (renamed["own_name"], renamed["calls"], renamed["metadata"]["safety"]) == ("read_file", 10, "safe")
     assert rows["files:writeFile"]["own_name"] == "writeFile"
-
-
-async def test_tokens_are_shown_by_tool_by_server_and_in_total() -> None:
-    _, body = await page("/api/tokens?limit=2")
-    assert [(row["path"], row["tokens"]) for row in body["tools"]] == [
-        ("files:read_file", 30),
-        ("files:delete_file", 20),
-    ]
-    assert body["total"] == 6
-    first = body["servers"][0]
-    assert first == {"server": "files", "tools": 3, "counted": 3, "tokens": 60, "exact": False}
-    assert [row["server"] for row in body["servers"]] == ["files", "gone", "shop"]
-    saved = body["savings"]
-    assert saved["exposed_tokens"] == 60
-    assert saved["saved_tokens"] == 60 - saved["meta_tokens"]
-    assert (saved["counted"], saved["exact"], body["method"]) == (False, False, "estimate")
-
-
-async def test_tokens_counted_exactly_are_said_to_be() -> None:
-    counted = entry("a", {"name": "b", "description": "c"}, token_counts={"b": 1000}, tokens_exact=True)
-    _, body = await page("/api/tokens", view_of(catalogue=Latest(replace(CATALOGUE, entries={"a": counted}))))
-    assert (body["savings"]["exact"], body["method"], body["tools"][0]["exact"]) == (True, "cl100k_base", True)
-    assert body["savings"]["saved_percent"] == (1000 - META_TOKENS) / 10
-
-
-async def test_tokens_of_some_tools_leave_the_totals_alone() -> None:
-    _, body = await page("/api/tokens?servers=shop&name=SHIP")
-    assert [(row["name"], row["tokens"]) for row in body["tools"]] == [("ship", None)]
-    assert body["savings"]["exposed_tokens"] == 60
 
 
 async def test_tools_are_described_again_only_when_their_server_lists_others() -> None:

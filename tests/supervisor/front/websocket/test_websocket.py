@@ -390,17 +390,6 @@ async def test_a_legacy_session_is_told_of_resources_until_it_ends() -> None:
         assert await here.service.left_one() == "watched:a"
 
 
-async def test_many_changes_are_told_once_per_interval() -> None:
-    async with front(list_changed_min_interval_s=60) as here, here.connect() as peer:
-        await peer.ask("subscriptions/listen", 1, _meta=META, notifications={"toolsListChanged": True})
-        for revision in range(1, 200):
-            here.service.change(tools=revision)
-        assert (await peer.receive())["method"] == "notifications/tools/list_changed"
-        for revision in range(200, 400):
-            here.service.change(tools=revision)
-        assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
-
-
 async def test_a_listen_for_nothing_is_acknowledged_and_over() -> None:
     async with front() as here, here.connect() as peer:
         assert (await peer.ask("subscriptions/listen", 1, _meta=META, notifications={}))["params"][
