@@ -9,13 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actors.catalogue import lists as validation
 from actors.catalogue.diff import MAX_COMPARED_BYTES, MAX_REMEMBERED, Change, compare, merge_renames
 from actors.catalogue.documents import MAX_PARAMETERS, Said, documents, parameters_of
-from actors.catalogue.names import Resolved, Unknown, resource_path, resource_uri, split_resource
+from actors.catalogue.names import Resolved, Unknown
 from actors.catalogue.offer import MAX_DESCRIPTION, Offer, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import ToolRules
@@ -158,21 +156,6 @@ def test_what_a_definition_says_is_saved_once_and_nothing_else_of_what_is_saved_
     known = sys.getrefcount(saved)
     kept = decode_offer(saved)
     assert (kept, sys.getrefcount(saved)) == (offer, known)
-
-
-# Names ----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.case("L17")
-@given(st.text(min_size=1, max_size=30))
-def test_the_path_and_the_uri_of_a_resource_mean_that_resource(uri: str) -> None:
-    assert split_resource(resource_path("s", uri)) == ("s", uri)
-    assert split_resource(resource_uri("ö/s", uri)) == ("ö/s", uri)
-
-
-@pytest.mark.parametrize("path", ["", "|", "s|", "|uri", "uri"])
-def test_what_is_no_resource_path_is_none(path: str) -> None:
-    assert split_resource(path) is None
 
 
 # Differences ----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from actors.catalogue.inference import (
     complexity,
     deprecated,
     effects,
-    first_sentence,
     requires_auth,
 )
 
@@ -160,10 +159,3 @@ def test_only_what_is_said_of_the_tool_itself_deprecates_it(
     name: str, title: str, description: str, expected: bool
 ) -> None:
     assert deprecated(name, title, description) is expected
-
-
-def test_a_sentence_ends_at_a_stop_before_space_or_at_a_line() -> None:
-    assert first_sentence("  See a.b for it! Then go.") == "See a.b for it"
-    assert first_sentence("One\nTwo") == "One"
-    assert first_sentence("x" * 5000) == "x" * 1000
-    assert first_sentence("") == ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -251,15 +251,3 @@ class Readings(RuleBasedStateMachine):
 
 TestReadings = Readings.TestCase
 TestReadings.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-        max_leaves=10,
-    )
-)
-def test_values_that_are_written_otherwise_have_one_digest(value: Any) -> None:
-    other = msgspec.json.decode(json.dumps(value, indent=1))
-    assert digest_of(value) == digest_of(other)

@@ -52,6 +52,7 @@ NAMES = ServerNames({}).with_servers([*OFFERS, "new"])
         ("file:///a|b", None),
         ("file:///readme", None),
         ("docs|", None),
+        ("|uri", None),
         ("", None),
     ],
 )

@@ -75,13 +75,6 @@ def about(*calls: int, allowed: frozenset[str] = frozenset({"elicitation", "root
     return rig
 
 
-def test_a_question_about_a_call_is_for_its_client_until_it_is_settled() -> None:
-    open_ = about(5)
-    assert open_.take(b"1", METHOD, PARAMS) == CallAsked(5, b"1", METHOD, PARAMS)
-    assert open_.questions.close(b"1")
-    assert not open_.questions.close(b"1")
-
-
 @pytest.mark.case("X09")
 @pytest.mark.parametrize(
     ("method", "params", "code", "text"),
@@ -131,10 +124,6 @@ def test_a_question_without_params_is_asked_with_empty_ones() -> None:
     assert asked == CallAsked(5, b"1", "roots/list", msgspec.Raw(b"{}"))
 
 
-def test_a_server_that_was_told_that_it_may_not_ask_is_refused() -> None:
-    assert isinstance(about(5, allowed=frozenset()).take(b"1", METHOD, PARAMS), ErrorObject)
-
-
 def test_questions_are_bounded_and_have_an_id_each() -> None:
     open_ = about(5)
     for number in range(MAX_OPEN):
@@ -170,13 +159,6 @@ def test_questions_of_many_bytes_that_wait_are_refused_and_make_room_when_they_a
 # Whose they are, and what is answered without asking anybody ---------------------------------------------------------
 
 
-def test_a_question_is_about_the_only_call_in_flight() -> None:
-    rig = Rig()
-    assert rig.ask() == -32601
-    rig.call(1)
-    assert rig.ask() == 1
-
-
 def test_of_several_calls_the_one_is_meant_on_whose_stream_it_comes() -> None:
     rig = Rig()
     first, second = rig.call(1), rig.call(2)
@@ -207,16 +189,6 @@ def test_methods_that_lead_to_no_questions_are_not_meant() -> None:
     rig = Rig()
     rig.call(1, "completion/complete")
     rig.call(2)
-    assert rig.ask() == 2
-
-
-def test_a_call_that_ended_is_not_meant() -> None:
-    rig = Rig()
-    rig.call(1)
-    rig.call(2)
-    assert rig.exchanges.asker() is None
-    rig.exchanges.end(1)
-    assert rig.exchanges.asker() == 2
     assert rig.ask() == 2
 
 

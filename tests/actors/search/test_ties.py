@@ -49,18 +49,6 @@ def test_equals_alone_change_places_and_the_preferred_are_first(
     assert [key[number] for number in out] == sorted(key)
 
 
-@given(SCORED, st.integers())
-def test_who_prefers_nothing_changes_nothing(scored: list[tuple[float, float]], same: int) -> None:
-    assert placed(scored, [same % 99] * 40) == [*range(len(scored))]
-
-
-def test_the_smallest_difference_counts() -> None:
-    values = np.array([1.0, np.nextafter(np.float32(1), np.float32(0))], np.float32)
-    both = [document(0), document(1)]
-    ordered = order_ties(both, np.arange(2, dtype=np.int32), values, np.zeros(2, np.float32), lambda each: 1)
-    assert ordered.tolist() == [0, 1]
-
-
 def test_of_a_crowd_of_equals_only_the_first_are_looked_at() -> None:
     looked_at: list[str] = []
 

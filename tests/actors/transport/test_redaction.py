@@ -118,12 +118,6 @@ def test_what_is_no_secret_is_shown(printed: str) -> None:
     assert without_secrets(printed) == printed
 
 
-def test_a_debug_page_shows_no_token_that_a_server_printed_of_its_own() -> None:
-    tail = Tail()
-    tail.feed(b"request failed: {'Authorization': 'Bearer sk-proj-abcdefghijklmnopqrst'}\n")
-    assert tail.text(20) == "request failed: {'Authorization': 'Bearer ***'}"
-
-
 def test_a_secret_where_a_line_is_cut_does_not_show_its_beginning() -> None:
     tail = Tail()
     tail.feed(b"x" * 980 + b" ghp_" + b"a1B2" * 9 + b"\n")

@@ -11,13 +11,12 @@ import trio
 
 from actors.errors import SupervisorError
 from actors.life.policy import RestartPolicy
-from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
 from actors.transport.http import head, site, sse, streamable
 from actors.transport.http.client import pieces
-from actors.transport.http.remote import HttpLimits, Remote
-from actors.transport.http.transport import HttpTransport
-from tests.actors.server.rig import Rig, running_server
+from actors.transport.http.remote import HttpLimits
+from tests.actors.server.rig import Rig
+from tests.actors.transport.behind import behind
 from tests.fakes import http_faults as faults
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request
@@ -28,20 +27,11 @@ ONCE = RestartPolicy(max_restarts=0, backoff_initial_s=10.0)
 
 
 @asynccontextmanager
-async def before(server: RemoteServer, era: Era = "legacy") -> AsyncIterator[Rig]:
-    with trio.fail_after(60):
-        async with (
-            server.running(),
-            running_server(
-                transport=HttpTransport(Remote(url=server.url), LIMITS),
-                era=era,
-                policy=ONCE,
-                settings=ServerSettings(breaker=False),
-            ) as rig,
-        ):
-            await rig.wake()
-            yield rig
-            await rig.stop()
+async def before(server: RemoteServer) -> AsyncIterator[Rig]:
+    settings = ServerSettings(breaker=False)
+    async with behind(server, limits=LIMITS, within_s=60, era="legacy", policy=ONCE, settings=settings) as rig:
+        await rig.wake()
+        yield rig
 
 
 def said_before(text: bytes) -> Fault:
@@ -129,12 +119,8 @@ async def test_a_redirect_with_a_user_in_it_does_not_replace_our_credential() ->
 
     fake = FakeServer()
     server = RemoteServer(fake.serve, faults={"tools/call": redirect})
-    with trio.fail_after(30):
-        async with server.running():
-            remote = Remote(url=server.url, headers={"authorization": "Bearer ours"})
-            async with running_server(transport=HttpTransport(remote, LIMITS), era="legacy") as rig:
-                assert await rig.call("echo", n=1) == {"n": 1}
-                await rig.stop()
+    async with behind(server, headers={"authorization": "Bearer ours"}, era="legacy") as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
     assert {request.headers["authorization"] for request in server.requests} == {"Bearer ours"}
     assert "/other" in {request.path for request in server.requests}
 
@@ -193,16 +179,12 @@ async def test_whatever_reading_the_stream_of_an_older_server_raises_is_a_reason
 ) -> None:
     fake = FakeServer()
     server = SseServer(fake.serve)
-    with trio.fail_after(30):
-        async with server.running():
-            transport = HttpTransport(Remote(url=server.url), LIMITS, "sse")
-            async with running_server(transport=transport, era="legacy", policy=ONCE) as rig:
-                with monkeypatch.context() as patch:
-                    patch.setattr(place, name, raising)
-                    with pytest.raises(SupervisorError):
-                        await rig.call("echo", n=1)
-                    assert "what it sends cannot be read (Surprise)" in ((await rig.status()).last_error or "")
-                await rig.stop()
+    async with behind(server, "sse", era="legacy", policy=ONCE) as rig:
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, raising)
+            with pytest.raises(SupervisorError):
+                await rig.call("echo", n=1)
+            assert "what it sends cannot be read (Surprise)" in ((await rig.status()).last_error or "")
 
 
 @pytest.mark.parametrize(

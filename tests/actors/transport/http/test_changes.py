@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 import trio
 
 from actors.life.policy import RestartPolicy
 from actors.server import discovery
-from actors.transport.http.remote import Remote
-from actors.transport.http.transport import HttpTransport
-from tests.actors.server.rig import Rig, running_server
+from actors.transport.http.remote import HttpLimits
+from tests.actors.server.rig import Rig
+from tests.actors.transport.behind import behind
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import RemoteServer, Request
 
 
-@asynccontextmanager
-async def remote(server: RemoteServer) -> AsyncIterator[Rig]:
-    with trio.fail_after(20):
-        async with server.running():
-            transport = HttpTransport(Remote(url=server.url))
-            era = "modern" if server.modern else "legacy"
-            policy = RestartPolicy(backoff_initial_s=0.05)
-            async with running_server(transport=transport, era=era, policy=policy) as rig:  # type: ignore[arg-type]
-                yield rig
-                await rig.stop()
+def remote(server: RemoteServer) -> AbstractAsyncContextManager[Rig]:
+    era = "modern" if server.modern else "legacy"
+    return behind(server, limits=HttpLimits(), era=era, policy=RestartPolicy(backoff_initial_s=0.05))
 
 
 class Stream:

@@ -33,11 +33,11 @@ from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
 from actors.server.calls.queue import MAX_STALE
 from actors.transport.http.client.client import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES, way_to
-from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.remote import HttpLimits
 from actors.transport.http.site import MAX_REDIRECTS
-from actors.transport.http.transport import HttpTransport
 from supervisor.service.calls.failures import advice
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.rig import Rig
+from tests.actors.transport.behind import behind
 from tests.fakes import http_faults as faults
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request
@@ -148,15 +148,9 @@ async def reached(
     fake: FakeServer, era: Era | None, policy: RestartPolicy | None = None
 ) -> AsyncIterator[tuple[Rig, RemoteServer]]:
     server = RemoteServer(fake.serve, modern=fake.probe == "modern")
-    with trio.fail_after(30):
-        async with server.running():
-            transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), LIMITS)
-            settings = ServerSettings(breaker=False)
-            async with running_server(
-                transport=transport, era=era, policy=policy, starts=Starts(per_s=1000.0), settings=settings
-            ) as rig:
-                yield rig, server
-                await rig.stop()
+    settings, starts = ServerSettings(breaker=False), Starts(per_s=1000.0)
+    async with behind(server, limits=LIMITS, era=era, policy=policy, starts=starts, settings=settings) as rig:
+        yield rig, server
     assert fake.starts == fake.exits
 
 

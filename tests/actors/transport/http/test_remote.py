@@ -20,7 +20,8 @@ from actors.protocol.exchanges import Interest
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.rig import Rig
+from tests.actors.transport.behind import before, behind
 from tests.actors.transport.http.test_authorization import Purse
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import RemoteServer, Request
@@ -39,12 +40,8 @@ async def remote(
     limits: HttpLimits = LIMITS,
     within_s: float = 20,
 ) -> AsyncIterator[Rig]:
-    with trio.fail_after(within_s):
-        async with server.running():
-            transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), limits)
-            async with running_server(transport=transport, era=era, starts=starts, policy=policy) as rig:
-                yield rig
-                await rig.stop()
+    async with behind(server, limits=limits, within_s=within_s, era=era, starts=starts, policy=policy) as rig:
+        yield rig
     assert fake.starts == fake.exits
 
 
@@ -79,13 +76,9 @@ async def test_a_remote_server_is_called_like_a_local_one(probe: str, plain: boo
 async def test_the_token_of_a_login_is_in_nothing_that_a_server_says_however_large(plain: bool, size: int) -> None:
     token, fake = "an-access-token-of-a-login", FakeServer()
     server = RemoteServer(fake.serve, plain=plain)
-    with trio.fail_after(20):
-        async with server.running():
-            transport = HttpTransport(Remote(url=server.url), authorizer=Purse(token))
-            async with running_server(transport=transport) as rig:
-                said = await rig.call("echo", token=token, pad="x" * size, end=f"Bearer {token}")
-                assert said == {"token": "***", "pad": "x" * size, "end": "Bearer ***"}
-                await rig.stop()
+    async with server.running(), before(HttpTransport(Remote(url=server.url), authorizer=Purse(token))) as rig:
+        said = await rig.call("echo", token=token, pad="x" * size, end=f"Bearer {token}")
+        assert said == {"token": "***", "pad": "x" * size, "end": "Bearer ***"}
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -192,7 +185,7 @@ class Forgetful(RemoteServer):
         pytest.param(lambda request: request.verb == "POST", id="whatever is posted"),
     ],
 )
-async def test_sixty_calls_at_once_of_a_server_that_forgets_its_sessions_are_all_answered_and_none_runs_twice(
+async def test_thirty_calls_at_once_of_a_server_that_forgets_its_sessions_are_all_answered_and_none_runs_twice(
     counts: Callable[[Request], bool],
 ) -> None:
     fake = FakeServer()
@@ -204,11 +197,11 @@ async def test_sixty_calls_at_once_of_a_server_that_forgets_its_sessions_are_all
             answers[number] = await rig.call("echo", n=number)
 
         async with trio.open_nursery() as nursery:
-            for number in range(60):
+            for number in range(30):
                 nursery.start_soon(call, number)
-    assert answers == {number: {"n": number} for number in range(60)}
+    assert answers == {number: {"n": number} for number in range(30)}
     carried_out = [each["params"]["arguments"]["n"] for each in fake.messages if each.get("method") == "tools/call"]
-    assert sorted(carried_out) == list(range(60))
+    assert sorted(carried_out) == list(range(30))
 
 
 async def test_calls_under_way_in_a_session_that_is_forgotten_may_still_be_answered() -> None:
@@ -237,26 +230,17 @@ async def test_a_call_of_a_server_that_forgets_every_session_at_once_is_tried_a_
 
 async def test_an_answer_that_does_not_end_is_given_up() -> None:
     fake = FakeServer(silent_at={"tools/list"})
-    server = RemoteServer(fake.serve)
-    limits = HttpLimits(call_max_s=0.2)
-    with trio.fail_after(20):
-        async with server.running():
-            transport = HttpTransport(Remote(url=server.url), limits)
-            async with running_server(transport=transport, era="legacy") as rig:
-                assert await rig.call("echo", n=1) == {"n": 1}
-                problems = rig.of(ServerListed)[0].offer.problems
-                assert problems == ("tools/list: it did not end its answer within 0.2 s",)
-                await rig.stop()
+    async with behind(RemoteServer(fake.serve), limits=HttpLimits(call_max_s=0.2), era="legacy") as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
+        problems = rig.of(ServerListed)[0].offer.problems
+        assert problems == ("tools/list: it did not end its answer within 0.2 s",)
 
 
 @pytest.mark.case("H01")
 async def test_a_server_that_is_away_is_told_to_be() -> None:
-    transport = HttpTransport(Remote(url="http://127.0.0.1:9/mcp"), LIMITS)
-    with trio.fail_after(20):
-        async with running_server(transport=transport, era=None) as rig:
-            with pytest.raises(SupervisorError) as raised:
-                await rig.call("echo", deadline_s=0.3)
-            assert raised.value.outcome == "not_sent"
-            assert "cannot be reached" in ((await rig.status()).last_error or "")
-            assert "disconnected because it cannot be reached (Connection refused)" in rig.story
-            await rig.stop()
+    async with before(HttpTransport(Remote(url="http://127.0.0.1:9/mcp"), LIMITS), era=None) as rig:
+        with pytest.raises(SupervisorError) as raised:
+            await rig.call("echo", deadline_s=0.3)
+        assert raised.value.outcome == "not_sent"
+        assert "cannot be reached" in ((await rig.status()).last_error or "")
+        assert "disconnected because it cannot be reached (Connection refused)" in rig.story

@@ -12,9 +12,9 @@ import trio
 from actors.errors import ServerExited
 from actors.protocol.agreement.versions import Era
 from actors.transport.http import streamable
-from actors.transport.http.remote import HttpLimits, Remote
-from actors.transport.http.transport import HttpTransport
-from tests.actors.server.rig import Rig, running_server
+from actors.transport.http.remote import HttpLimits
+from tests.actors.server.rig import Rig
+from tests.actors.transport.behind import behind
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.remote_server import RemoteServer, Request
 
@@ -55,13 +55,9 @@ class Breaking:
 
 @asynccontextmanager
 async def called(server: RemoteServer, era: Era = "legacy") -> AsyncIterator[Rig]:
-    with trio.fail_after(20):
-        async with server.running():
-            transport = HttpTransport(Remote(url=server.url), HttpLimits(call_max_s=5.0))
-            async with running_server(transport=transport, era=era) as rig:
-                await rig.wake()
-                yield rig
-                await rig.stop()
+    async with behind(server, limits=HttpLimits(call_max_s=5.0), era=era) as rig:
+        await rig.wake()
+        yield rig
     assert server.count("POST", "tools/call") == 1
 
 

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 import trio
 
 from actors.errors import ServerError, ServerExited, ServerGaveUp, SupervisorError
 from actors.life.states import State
-from actors.protocol.agreement.versions import Era
 from actors.transport.http import sse
-from actors.transport.http.remote import HttpKind, HttpLimits, Remote
-from actors.transport.http.transport import HttpTransport
-from tests.actors.server.rig import Rig, running_server
+from actors.transport.http.remote import HttpKind
+from tests.actors.transport.behind import behind
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request
 from tests.fakes.sse_server import SseServer
-
-LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=100_000, connect_timeout_s=2, stop_s=0.5)
-
-
-@asynccontextmanager
-async def before(server: SseServer | RemoteServer, kind: HttpKind, era: Era | None = None) -> AsyncIterator[Rig]:
-    """An actor whose server is said to speak `kind`."""
-    with trio.fail_after(20):
-        async with server.running():
-            transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), LIMITS, kind)
-            async with running_server(transport=transport, era=era) as rig:
-                yield rig
-                await rig.stop()
 
 
 def answer(status: int, body: bytes = b"<html>sk-secret</html>", kind: str = "text/html", **headers: str) -> Fault:
@@ -45,7 +28,7 @@ def answer(status: int, body: bytes = b"<html>sk-secret</html>", kind: str = "te
 async def test_a_server_of_http_sse_is_called_whatever_it_is_said_to_be(kind: HttpKind) -> None:
     fake = FakeServer()
     server = SseServer(fake.serve)
-    async with before(server, kind) as rig:
+    async with behind(server, kind) as rig:
         assert await rig.call("echo", n=1) == {"n": 1}
         assert (await rig.status()).transport == "sse"
         assert rig.eras == ["legacy"]
@@ -60,7 +43,7 @@ async def test_a_server_of_http_sse_is_called_whatever_it_is_said_to_be(kind: Ht
 async def test_a_server_that_has_moved_to_streamable_http_is_found_there() -> None:
     fake = FakeServer()
     server = RemoteServer(fake.serve)
-    async with before(server, "sse") as rig:
+    async with behind(server, "sse") as rig:
         assert await rig.call("echo", n=1) == {"n": 1}
         assert (await rig.status()).transport == "http"
         await rig.sleep()
@@ -72,7 +55,7 @@ async def test_a_server_that_has_moved_to_streamable_http_is_found_there() -> No
 async def test_a_server_that_moves_while_we_know_it_is_found_again() -> None:
     fake = FakeServer()
     server = SseServer(fake.serve)
-    async with before(server, "sse") as rig:
+    async with behind(server, "sse") as rig:
         await rig.wake()
         await rig.sleep()
         server.faults["GET"] = answer(405)
@@ -94,7 +77,7 @@ async def test_a_server_that_moves_while_we_know_it_is_found_again() -> None:
 
 async def test_it_tells_of_changes() -> None:
     fake = FakeServer()
-    async with before(SseServer(fake.serve), "sse") as rig:
+    async with behind(SseServer(fake.serve), "sse") as rig:
         await rig.wake()
         fake.tools.append(tool("grown"))
         await fake.notify("notifications/tools/list_changed")
@@ -105,7 +88,7 @@ async def test_it_tells_of_changes() -> None:
 async def test_a_stream_that_ends_is_opened_again_and_what_was_asked_on_it_is_lost() -> None:
     fake = FakeServer(tools=[tool("echo"), tool("hang")])
     server = SseServer(fake.serve)
-    async with before(server, "sse") as rig:
+    async with behind(server, "sse") as rig:
         await rig.wake()
 
         async def lose() -> None:
@@ -127,7 +110,7 @@ async def test_an_address_for_messages_at_another_origin_is_never_asked() -> Non
     canary = SseServer(FakeServer().serve)
     async with canary.running():
         server = SseServer(FakeServer().serve, endpoint=f"{canary.url}?session=")
-        async with before(server, "sse") as rig:
+        async with behind(server, "sse") as rig:
             with pytest.raises(SupervisorError, match="another origin"):
                 await rig.call("echo")
     assert canary.requests == []
@@ -145,7 +128,7 @@ async def test_an_address_for_messages_at_another_origin_is_never_asked() -> Non
 @pytest.mark.parametrize("kind", ["sse", "http"])
 async def test_an_address_without_a_server_is_said_to_be_one(kind: HttpKind, fault: Fault, error: str) -> None:
     server = SseServer(FakeServer().serve, faults={"POST": fault, "GET": fault})
-    async with before(server, kind) as rig:
+    async with behind(server, kind) as rig:
         with pytest.raises(SupervisorError):
             await rig.call("echo", deadline_s=0.3)
         while not (last := (await rig.status()).last_error):
@@ -164,7 +147,7 @@ async def test_a_stream_that_does_not_say_where_messages_go_is_given_up(monkeypa
         await trio.sleep_forever()
 
     server = SseServer(FakeServer().serve, faults={"GET": silent})
-    async with before(server, "http", "legacy") as rig:
+    async with behind(server, "http", era="legacy") as rig:
         with pytest.raises(ServerError, match=r"gives no stream of HTTP\+SSE|HTTP\+SSE: no stream of that"):
             await rig.call("echo")
 
@@ -177,7 +160,7 @@ async def test_a_message_that_is_refused_costs_its_call(
 ) -> None:
     fake = FakeServer()
     server = SseServer(fake.serve)
-    async with before(server, "sse") as rig:
+    async with behind(server, "sse") as rig:
         await rig.wake()
         server.faults["tools/call"] = answer(status)
         with pytest.raises(error) as raised:
@@ -192,7 +175,7 @@ async def test_a_message_that_is_refused_costs_its_call(
 @pytest.mark.parametrize("kind", ["sse", "http"])
 async def test_a_server_behind_a_prefix_that_it_does_not_know_is_told_which_address_is_wrong(kind: HttpKind) -> None:
     server = SseServer(FakeServer().serve, faults={"initialize": answer(404)})
-    async with before(server, kind) as rig:
+    async with behind(server, kind) as rig:
         with pytest.raises(ServerGaveUp, match=r"its stream names /messages for messages, .* \(HTTP 404\)") as raised:
             await rig.call("echo")
         assert raised.value.outcome == "not_sent"
@@ -207,7 +190,7 @@ async def test_a_session_that_is_forgotten_is_begun_anew_and_its_call_is_asked_o
         server.faults.clear()
         await request.respond(404, b"no session", "text/plain")
 
-    async with before(server, "sse") as rig:
+    async with behind(server, "sse") as rig:
         await rig.wake()
         server.faults["tools/call"] = forgotten
         assert await rig.call("echo", n=1) == {"n": 1}

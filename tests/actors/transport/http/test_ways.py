@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -17,7 +17,8 @@ from actors.life.policy import RestartPolicy
 from actors.transport.http.client.verdict import trusted_certificates
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.rig import Rig
+from tests.actors.transport import behind
 from tests.fakes import http_faults as faults
 from tests.fakes.certificates import SINCE, certificate
 from tests.fakes.mcp_server import FakeServer
@@ -35,16 +36,9 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.lower(), raising=False)
 
 
-@asynccontextmanager
-async def before(url: str, **limits: float) -> AsyncIterator[Rig]:
-    transport = HttpTransport(
-        Remote(url=url, headers={"authorization": "Bearer t"}),
-        HttpLimits(**{"connect_timeout_s": 5.0, "stop_s": 0.5, **limits}),  # type: ignore[arg-type]
-    )
-    with trio.fail_after(30):
-        async with running_server(transport=transport, era="legacy", policy=ONCE) as rig:
-            yield rig
-            await rig.stop()
+def before(url: str, **limits: float) -> AbstractAsyncContextManager[Rig]:
+    bounds = HttpLimits(**{"connect_timeout_s": 5.0, "stop_s": 0.5, **limits})  # type: ignore[arg-type]
+    return behind.before(HttpTransport(Remote(url=url, headers=behind.CREDENTIAL), bounds), era="legacy", policy=ONCE)
 
 
 @asynccontextmanager
@@ -228,12 +222,8 @@ async def test_what_is_no_address_is_a_reason_and_no_crash(url: str) -> None:
 @pytest.mark.parametrize("value", ["\U0001f600", "a\nb"])
 async def test_a_header_that_cannot_be_written_is_a_reason_and_no_crash(value: str) -> None:
     server = RemoteServer(FakeServer().serve)
-    with trio.fail_after(30):
-        async with server.running():
-            transport = HttpTransport(Remote(url=server.url, headers={"a": value}))
-            async with running_server(transport=transport, era="legacy", policy=ONCE) as rig:
-                with pytest.raises(SupervisorError):
-                    await rig.call("echo", deadline_s=10)
-                assert 'look at its "headers"' in ((await rig.status()).last_error or "")
-                await rig.stop()
+    async with behind.behind(server, headers={"a": value}, era="legacy", policy=ONCE) as rig:
+        with pytest.raises(SupervisorError):
+            await rig.call("echo", deadline_s=10)
+        assert 'look at its "headers"' in ((await rig.status()).last_error or "")
     assert server.requests == []

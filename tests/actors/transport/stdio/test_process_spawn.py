@@ -44,15 +44,6 @@ async def failure(what: Launch, containment: Containment) -> SpawnFailed:
     return caught.value
 
 
-@pytest.mark.case("N01")
-@both
-async def test_a_command_that_does_not_exist_is_a_permanent_failure(containment: Containment) -> None:
-    error = await failure(Launch(command="nope-404", env={"PATH": "/usr/bin"}), containment)
-    assert error.permanent
-    assert error.message == "command 'nope-404' was not found on the PATH"
-    assert "'nope-404' was not found on PATH /usr/bin" in error.detail
-
-
 @pytest.mark.case("N02")
 @both
 async def test_a_text_file_is_a_permanent_failure_that_only_exec_sees(containment: Containment, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 import trio
@@ -14,25 +14,12 @@ from wsproto.events import Event, Pong
 
 from actors.errors import ServerExited, SupervisorError
 from actors.life.states import State
-from actors.protocol.agreement.versions import Era
 from actors.transport import session, websocket
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.websocket import Meter, WebSocketTransport
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.transport.behind import LIMITS, before, behind
 from tests.fakes.mcp_server import FakeServer, Probe, tool
 from tests.fakes.socket_server import SocketServer
-
-LIMITS = HttpLimits(max_line_bytes=100_000, connect_timeout_s=2, stop_s=0.5)
-
-
-@asynccontextmanager
-async def before(server: SocketServer, era: Era | None = None, limits: HttpLimits = LIMITS) -> AsyncIterator[Rig]:
-    with trio.fail_after(20):
-        async with server.running():
-            transport = WebSocketTransport(Remote(url=server.url, headers={"Authorization": "Bearer t"}), limits)
-            async with running_server(transport=transport, era=era) as rig:
-                yield rig
-                await rig.stop()
 
 
 @pytest.mark.parametrize("subprotocol", ["mcp", None])
@@ -40,7 +27,7 @@ async def before(server: SocketServer, era: Era | None = None, limits: HttpLimit
 async def test_a_server_is_called_like_a_local_one(probe: Probe, subprotocol: str | None) -> None:
     fake = FakeServer(probe=probe)
     server = SocketServer(fake.serve, subprotocol=subprotocol)
-    async with before(server) as rig:
+    async with behind(server) as rig:
         assert await rig.call("echo", n=1, text="\u00e9\n\U0001f600") == {"n": 1, "text": "\u00e9\n\U0001f600"}
         assert rig.eras == (["modern"] if probe == "modern" else ["legacy"])
         assert (await rig.status()).transport == "websocket"
@@ -55,7 +42,7 @@ async def test_a_server_is_called_like_a_local_one(probe: Probe, subprotocol: st
 
 async def test_a_server_that_falls_silent_at_the_probe_gets_a_new_connection() -> None:
     fake = FakeServer(probe="exit")
-    async with before(SocketServer(fake.serve)) as rig:
+    async with behind(SocketServer(fake.serve)) as rig:
         assert await rig.call("echo", n=1) == {"n": 1}
         assert rig.eras == ["legacy"]
     assert fake.starts == 2
@@ -63,7 +50,7 @@ async def test_a_server_that_falls_silent_at_the_probe_gets_a_new_connection() -
 
 async def test_it_tells_of_changes() -> None:
     fake = FakeServer()
-    async with before(SocketServer(fake.serve)) as rig:
+    async with behind(SocketServer(fake.serve)) as rig:
         await rig.wake()
         fake.tools.append(tool("grown"))
         await fake.notify("notifications/tools/list_changed")
@@ -80,7 +67,7 @@ async def test_what_was_asked_on_a_connection_that_is_closed_is_lost_and_the_nex
     monkeypatch.setattr(session, "LASTING_S", 0.0)
     fake = FakeServer(tools=[tool("echo"), tool("hang")])
     server = SocketServer(fake.serve)
-    async with before(server) as rig:
+    async with behind(server) as rig:
         await rig.wake()
 
         async def lose() -> None:
@@ -104,7 +91,7 @@ async def test_what_was_asked_on_a_connection_that_is_closed_is_lost_and_the_nex
 async def test_a_connection_that_does_not_last_is_a_failure() -> None:
     fake = FakeServer()
     server = SocketServer(fake.serve)
-    async with before(server) as rig:
+    async with behind(server) as rig:
         await rig.wake()
         await server.sockets[0].aclose(1001)
         await rig.reach(State.RESPAWNING)
@@ -116,7 +103,7 @@ async def test_a_connection_that_does_not_last_is_a_failure() -> None:
 @pytest.mark.case("H23")
 async def test_a_message_over_the_limit_ends_the_connection_and_says_why() -> None:
     fake = FakeServer()
-    async with before(SocketServer(fake.serve)) as rig:
+    async with behind(SocketServer(fake.serve)) as rig:
         with pytest.raises(SupervisorError, match=r"a message of it is over 100000 bytes \(max_line_bytes\)"):
             await rig.call("echo", pad="x" * 200_000)
         assert await rig.call("echo", n=1) == {"n": 1}
@@ -132,7 +119,7 @@ async def test_a_server_that_answers_no_ping_is_lost(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(websocket, "PONG_S", 0.05)
     fake = FakeServer(tools=[tool("hang")])
     server = SocketServer(fake.serve)
-    async with before(server) as rig:
+    async with behind(server) as rig:
         await rig.wake()
         monkeypatch.setattr(server.sockets[0], "_send", _never)
         with pytest.raises(ServerExited, match="does not answer a ping"):
@@ -149,7 +136,7 @@ async def test_a_server_that_answered_a_ping_while_the_daemon_stood_still_is_not
     monkeypatch.setattr(websocket, "PING_S", 0.5)
     monkeypatch.setattr(websocket, "PONG_S", 1.5)
     server = SocketServer(FakeServer().serve)
-    async with before(server) as rig:
+    async with behind(server) as rig:
         await rig.wake()
         (socket,) = server.sockets
         send, answered = socket._send, trio.Event()
@@ -173,7 +160,7 @@ async def test_a_server_that_answered_a_ping_while_the_daemon_stood_still_is_not
 )
 async def test_an_opening_that_is_refused_says_why(status: int, words: str, tries: int) -> None:
     server = SocketServer(FakeServer().serve, reject=status)
-    async with before(server) as rig:
+    async with behind(server) as rig:
         with pytest.raises(SupervisorError) as raised:
             await rig.call("echo", deadline_s=0.3 if tries == 1 else 1.5)
         error = (await rig.status()).last_error or ""
@@ -182,6 +169,19 @@ async def test_an_opening_that_is_refused_says_why(status: int, words: str, trie
         assert "sk-secret" not in error + raised.value.message
         assert raised.value.outcome == "not_sent"
     assert (len(server.requests) >= tries) if tries > 1 else (len(server.requests) == 1)
+
+
+async def why_not(converse: Callable[[trio.SocketStream], Awaitable[None]]) -> str:
+    """Return why a server that says this cannot be called."""
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, converse, 0)
+        url = f"ws://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
+        async with before(WebSocketTransport(Remote(url=url), LIMITS)) as rig:
+            with pytest.raises(SupervisorError):
+                await rig.call("echo", deadline_s=1)
+            error = (await rig.status()).last_error or ""
+        nursery.cancel_scope.cancel()
+    return error
 
 
 @pytest.mark.parametrize(
@@ -200,16 +200,7 @@ async def test_what_is_no_websocket_is_said_to_be_none(answer: bytes, words: str
         await stream.send_eof()
         await trio.sleep(0.2)
 
-    with trio.fail_after(20):
-        async with trio.open_nursery() as nursery:
-            listeners = await nursery.start(trio.serve_tcp, converse, 0)
-            url = f"ws://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
-            async with running_server(transport=WebSocketTransport(Remote(url=url), LIMITS)) as rig:
-                with pytest.raises(SupervisorError):
-                    await rig.call("echo", deadline_s=1.0)
-                assert re.search(words, (await rig.status()).last_error or "")
-                await rig.stop()
-            nursery.cancel_scope.cancel()
+    assert re.search(words, await why_not(converse))
 
 
 @pytest.mark.case("H01")
@@ -217,24 +208,22 @@ async def test_what_is_no_websocket_is_said_to_be_none(answer: bytes, words: str
     ("url", "words"), [("ws://127.0.0.1:9/", "Connection refused"), ("wss://nowhere.invalid/", "looked up")]
 )
 async def test_a_server_that_is_away_is_told_to_be(url: str, words: str) -> None:
-    with trio.fail_after(20):
-        async with running_server(transport=WebSocketTransport(Remote(url=url), LIMITS)) as rig:
-            with pytest.raises(SupervisorError):
-                await rig.call("echo", deadline_s=1)
-            assert words in ((await rig.status()).last_error or "")
-            await rig.stop()
+    async with before(WebSocketTransport(Remote(url=url), LIMITS)) as rig:
+        with pytest.raises(SupervisorError):
+            await rig.call("echo", deadline_s=1)
+        while not (error := (await rig.status()).last_error):
+            await rig.told.wait()
+        assert words in error
 
 
 async def test_a_server_that_speaks_no_tls_is_told_to() -> None:
     server = SocketServer(FakeServer().serve)
-    with trio.fail_after(20):
-        async with server.running():
-            url = server.url.replace("ws:", "wss:")
-            async with running_server(transport=WebSocketTransport(Remote(url=url), LIMITS)) as rig:
-                with pytest.raises(SupervisorError):
-                    await rig.call("echo", deadline_s=1)
-                assert "TLS" in ((await rig.status()).last_error or "")
-                await rig.stop()
+    async with server.running():
+        remote = Remote(url=server.url.replace("ws:", "wss:"))
+        async with before(WebSocketTransport(remote, LIMITS)) as rig:
+            with pytest.raises(SupervisorError):
+                await rig.call("echo", deadline_s=1)
+            assert "TLS" in ((await rig.status()).last_error or "")
 
 
 async def test_bytes_that_never_become_a_message_end_the_connection() -> None:
@@ -242,7 +231,7 @@ async def test_bytes_that_never_become_a_message_end_the_connection() -> None:
     fake = FakeServer(tools=[tool("hang")])
     server = SocketServer(fake.serve)
     limits = HttpLimits(max_line_bytes=10_000, connect_timeout_s=2, stop_s=0.5)
-    async with before(server, limits=limits) as rig, trio.open_nursery() as nursery:
+    async with behind(server, limits=limits) as rig, trio.open_nursery() as nursery:
         await rig.wake()
 
         async def flood() -> None:
@@ -260,7 +249,7 @@ async def test_bytes_that_never_become_a_message_end_the_connection() -> None:
 async def test_a_large_message_arrives_whole() -> None:
     fake = FakeServer()
     text = "\u00e9" * (websocket.FRAME_CHARS + 7)
-    async with before(SocketServer(fake.serve, largest=20 * len(text)), limits=HttpLimits()) as rig:
+    async with behind(SocketServer(fake.serve, largest=20 * len(text)), limits=HttpLimits()) as rig:
         assert await rig.call("echo", pad=text) == {"pad": text}
 
 
@@ -273,16 +262,7 @@ async def test_a_handshake_with_what_is_not_ascii_is_a_reason_and_no_crash() -> 
             await stream.send_all(head.encode())
             await stream.receive_some()
 
-    with trio.fail_after(20):
-        async with trio.open_nursery() as nursery:
-            listeners = await nursery.start(trio.serve_tcp, converse, 0)
-            url = f"ws://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
-            async with running_server(transport=WebSocketTransport(Remote(url=url), LIMITS)) as rig:
-                with pytest.raises(SupervisorError):
-                    await rig.call("echo", deadline_s=1)
-                assert "what it sends" in ((await rig.status()).last_error or "")
-                await rig.stop()
-            nursery.cancel_scope.cancel()
+    assert "what it sends" in await why_not(converse)
 
 
 @pytest.mark.parametrize("place", ["hand_on", "_cause"])
@@ -294,7 +274,7 @@ async def test_whatever_reading_raises_ends_its_connection_and_not_its_actor(
 
     fake = FakeServer(tools=[tool("echo"), tool("hang")])
     server = SocketServer(fake.serve)
-    async with before(server) as rig:
+    async with behind(server) as rig:
         assert await rig.call("echo", n=1) == {"n": 1}
         with monkeypatch.context() as patch:
             patch.setattr(websocket.SocketConnection, place, raising)
@@ -311,7 +291,7 @@ async def test_whatever_a_frame_raises_ends_its_connection_with_a_reason(monkeyp
         raise ZeroDivisionError("sk-secret")
 
     fake = FakeServer()
-    async with before(SocketServer(fake.serve)) as rig:
+    async with behind(SocketServer(fake.serve)) as rig:
         assert await rig.call("echo", n=1) == {"n": 1}
         with monkeypatch.context() as patch:
             patch.setattr(Meter, "receive_some", raising)  # of the next read
@@ -324,9 +304,7 @@ async def test_whatever_a_frame_raises_ends_its_connection_with_a_reason(monkeyp
 
 async def test_a_name_that_cannot_be_looked_up_is_a_reason_and_no_crash() -> None:
     remote = Remote(url="ws://\U0001f600.example/")
-    with trio.fail_after(20):
-        async with running_server(transport=WebSocketTransport(remote, LIMITS)) as rig:
-            with pytest.raises(SupervisorError):
-                await rig.call("echo", deadline_s=1)
-            assert (await rig.status()).last_error == 'what is at "url" is no address'
-            await rig.stop()
+    async with before(WebSocketTransport(remote, LIMITS)) as rig:
+        with pytest.raises(SupervisorError):
+            await rig.call("echo", deadline_s=1)
+        assert (await rig.status()).last_error == 'what is at "url" is no address'

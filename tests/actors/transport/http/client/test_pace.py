@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
@@ -14,95 +14,13 @@ from actors.transport.http.client.pieces import (
     APART_S,
     AT_ONCE,
     MOST_EVENTS,
-    PART,
     PIECE_BYTES,
-    Pace,
-    Waiting,
     events,
 )
 from tests.fakes.late_clock import exact_clock
 
 LIMIT = 100_000
 LEAST_S, MOST_S = APART_S
-
-
-def test_a_few_reads_in_a_row_are_free_and_then_they_come_at_the_pace() -> None:
-    pace, now = Pace(), 1000.0
-    moments = [pace.after(now) for _ in range(AT_ONCE + 3)]
-    assert max(moments[:AT_ONCE]) <= now
-    assert moments[AT_ONCE:] == pytest.approx([now + (n + 1) * LEAST_S for n in range(3)])
-    later = now + 1
-    assert pace.after(later) < later, "what was quiet is read at once again"
-
-
-def test_the_longer_it_lasts_the_less_often_it_is_read() -> None:
-    pace, now, apart = Pace(), 1000.0, []
-    while now < 1003:
-        moment = max(pace.after(now), now)
-        apart.append((moment - now, now - 1000))
-        now = moment
-    waits = apart[AT_ONCE:]
-    assert all(wait <= max(LEAST_S, PART * age) + 1e-6 for wait, age in waits)
-    assert waits[0][0] == pytest.approx(LEAST_S)
-    assert waits[-1][0] == pytest.approx(MOST_S)
-    assert [wait for wait, _ in waits] == sorted(wait for wait, _ in waits)
-
-
-def test_no_more_is_saved_up_than_a_few_reads() -> None:
-    pace = Pace()
-    pace.after(1000.0)
-    assert sum(pace.after(2000.0) <= 2000.0 for _ in range(5 * AT_ONCE)) == AT_ONCE
-
-
-async def instantly() -> str:
-    return "said"
-
-
-async def slowly() -> str:
-    await trio.sleep(1)
-    return "said"
-
-
-@pytest.mark.parametrize(("said", "waited"), [(instantly, False), (slowly, True)])
-async def test_it_is_known_whether_it_was_waited_for(autojump_clock: MockClock, said: object, waited: bool) -> None:
-    assert callable(said)
-    step: Waiting[str] = Waiting(said())
-    assert await step == "said"
-    assert step.waited is waited
-
-
-async def test_who_waits_can_be_cancelled(autojump_clock: MockClock) -> None:
-    step = Waiting(slowly())
-    with trio.move_on_after(0.5) as scope:
-        await step
-    assert scope.cancelled_caught
-    assert step.waited
-
-
-class Endless:
-    """What is awaited for ever; `ended` is how that was ended."""
-
-    ended: type[BaseException] | None = None
-
-    def __await__(self) -> Generator[None, None, None]:
-        try:
-            while True:
-                yield
-        except BaseException as error:
-            self.ended = type(error)
-            raise
-
-
-def test_how_it_is_ended_reaches_what_is_awaited() -> None:
-    first, second = Endless(), Endless()
-    step = Waiting(first)
-    next(step)
-    with pytest.raises(ZeroDivisionError):
-        step.throw(ZeroDivisionError())
-    step = Waiting(second)
-    next(step)
-    step.close()
-    assert (first.ended, second.ended) == (ZeroDivisionError, GeneratorExit)
 
 
 class Talkative(httpx2.AsyncByteStream):
