@@ -10,6 +10,9 @@ from actors.protocol.exchanges import LogLevel
 from supervisor.service.asking.exchange import Exchange, QuestionTable, SessionState
 from supervisor.service.client import Client, Updates
 
+LEGACY = Client(version="2025-11-25")
+MODERN = Client(era="modern", version="2026-07-28")
+
 
 class Ear:
     """What a client heard, decoded; `room`: how many more messages it takes."""

@@ -20,13 +20,11 @@ from supervisor.service.introduction import HOW, HOW_BY_EFFECT
 from supervisor.service.port import answer
 from supervisor.tokens.counting import META_TOKENS_BY_EFFECT
 from supervisor.usage.records import CallRecord
-from tests.fakes.exchanges import exchange
+from tests.fakes.exchanges import LEGACY, MODERN, exchange
 from tests.fakes.mcp_server import tool
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import WholeServer
 
-LEGACY = Client(version="2025-11-25")
-MODERN = Client(era="modern", version="2026-07-28")
 READS = {"annotations": {"readOnlyHint": True}}
 TOOLS = [
     tool("read_note", "Reads a note.", **READS),

@@ -55,7 +55,7 @@ from supervisor.service.tasks import HeldTasks
 from supervisor.usage.records import CallArguments, CallRecord
 from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder, document_levels
-from tests.fakes.exchanges import exchange
+from tests.fakes.exchanges import LEGACY, MODERN, exchange
 from tests.fakes.failures import failure
 from tests.fakes.lines import Lines
 from tests.fakes.memory import MemoryPeer
@@ -63,8 +63,6 @@ from tests.fakes.published import served
 from tests.fakes.router import FakeRouter
 from tests.supervisor.service.asking.test_round_trips import round_trips
 
-LEGACY = Client(version="2025-11-25")
-MODERN = Client(era="modern", version="2026-07-28")
 NESTED = b'{ "n" : 1.0, "big":123456789012345678901234567890 }'
 SECRET = "canary-s3cr3t"
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}, "n": {"type": "number"}}, "required": ["path"]}

@@ -18,13 +18,11 @@ from actors.search.index import Index
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service import introduction as module
-from supervisor.service.client import Client
 from supervisor.service.introduction import FINDS, HOW, PAUSE_S, THERE, Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.tokens.counting import Tiktoken, load_encoding
+from tests.fakes.exchanges import MODERN
 from tests.fakes.published import Publisher, Served, served
-
-MODERN = Client(era="modern", version="2026-07-28")
 
 
 def tools(*names: str) -> list[dict[str, object]]:

@@ -27,12 +27,10 @@ from supervisor.service.client import Client
 from supervisor.service.doors.addresses import chosen_by
 from supervisor.service.lookup import visible
 from supervisor.service.port import answer
-from tests.fakes.exchanges import exchange
+from tests.fakes.exchanges import LEGACY, MODERN, exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import WholeServer
 
-LEGACY = Client(version="2025-11-25")
-MODERN = Client(era="modern", version="2026-07-28")
 PROFILES = {
     "work": ViewProfile(servers=("files",), tools=("mail:read_*",), deny=("files:delete",)),
     "files": ViewProfile(servers=("files",)),

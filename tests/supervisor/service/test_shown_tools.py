@@ -16,11 +16,10 @@ from actors.protocol.agreement.versions import Era
 from actors.registry_inbox import AwaitShown, RulesChanged
 from supervisor.service.client import Client
 from supervisor.usage.records import UNKNOWN, CallArguments, CallRecord
+from tests.fakes.exchanges import LEGACY, MODERN
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import WholeServer
 
-LEGACY = Client(version="2025-11-25")
-MODERN = Client(era="modern", version="2026-07-28")
 RULES = ToolRules(
     deny=("drop_*",), rename={"list_rows": "rows"}, describe={"list_rows": "Shows the guests of the party."}
 )

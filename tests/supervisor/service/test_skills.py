@@ -15,12 +15,11 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import SKILLS
 from supervisor.host.workbench import SMALL_BYTES
 from supervisor.service.client import Client
+from tests.fakes.exchanges import LEGACY, MODERN
 from tests.fakes.published import Served, served
 from tests.fakes.skill_server import FILES, REFUNDS, SkillServer, entry, file, manifest
 from tests.fakes.whole_server import WholeServer
 
-LEGACY = Client(version="2025-11-25")
-MODERN = Client(era="modern", version="2026-07-28")
 CLIENTS: dict[Era, Client] = {"legacy": LEGACY, "modern": MODERN}
 MANIFEST = f"{REFUNDS}/SKILL.md"
 HERE = f"mcp://desk/{REFUNDS}"

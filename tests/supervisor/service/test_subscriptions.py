@@ -17,11 +17,10 @@ from actors.messages import SleepServer
 from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
 from supervisor.front.listen import Updated, read_subscription, subscribe_all
 from supervisor.service.client import Client, Updates
-from tests.fakes.exchanges import exchange
+from tests.fakes.exchanges import LEGACY, MODERN, exchange
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.published import Served, served
 
-LEGACY, MODERN = Client(version="2025-11-25"), Client(era="modern", version="2026-07-28")
 ERAS: tuple[Era, ...] = ("legacy", "modern")
 both = pytest.mark.parametrize("era", ERAS)
 DOORS = {"servers/s": "", "all": "mcp://s/", "": "s|", " ": "mcp://s/", "all ": ""}

@@ -35,7 +35,7 @@ from supervisor.service.drain import RequestDrain
 from supervisor.service.results import keeper
 from supervisor.service.results.cutting import tokens_of
 from supervisor.usage.records import CallArguments, CallRecord
-from tests.fakes.exchanges import Ear, exchange
+from tests.fakes.exchanges import LEGACY, Ear, exchange
 from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.published import Served, served
@@ -43,7 +43,6 @@ from tests.supervisor.plugins.test_hooks import plugged
 
 TOOLS = [*map(tool, ("echo", "sleep", "hang", "fail", "refuse", "ask", "progress", "crash"))]
 ABLE = msgspec.Raw(b'{"elicitation":{}}')
-LEGACY = Client(version="2025-11-25")
 MODERN = Client(era="modern", version="2026-07-28", capabilities=ABLE)
 YES = {"action": "accept", "content": {}}
 

@@ -13,10 +13,10 @@ from supervisor.identity.people import OwnLaunch, principal_of
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.client import Client
 from supervisor.service.doors import one_server
+from tests.fakes.exchanges import MODERN
 from tests.fakes.published import served
 from tests.fakes.whole_server import WholeServer
 
-MODERN = Client(era="modern", version="2026-07-28")
 ANN = replace(MODERN, principal=principal_of("ann"))
 WATCHED = {"name": "tick", "arguments": {}, "delivery": {"mode": "webhook", "url": "https://example.org"}}
 WAYS = [["poll", "webhook"], ["webhook"], ["push"], ["webhook", "poll"]]

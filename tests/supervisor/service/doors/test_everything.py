@@ -17,12 +17,10 @@ from supervisor.service.client import Client
 from supervisor.service.doors.everything import NAME_KEY, NAMES, SERVER_KEY, WHAT
 from supervisor.service.port import Answer, Service, answer
 from tests.fakes import nasty_tools
-from tests.fakes.exchanges import exchange
+from tests.fakes.exchanges import LEGACY, MODERN, exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import WholeServer
 
-LEGACY = Client(version="2025-11-25")
-MODERN = Client(era="modern", version="2026-07-28")
 ALLOWED = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 both = pytest.mark.parametrize("client", [LEGACY, MODERN], ids=["legacy", "modern"])

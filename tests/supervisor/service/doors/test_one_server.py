@@ -31,11 +31,10 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.doors.one_server import OneServer
 from supervisor.service.port import Answer, Revisions, Service, answer
-from tests.fakes.exchanges import Ear, exchange
+from tests.fakes.exchanges import LEGACY, Ear, exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import CAPABILITIES, INFO, INSTRUCTIONS, ODD, TOOLS, WholeServer
 
-LEGACY = Client(version="2025-11-25")
 MODERN = Client(era="modern", version="2026-07-28", capabilities=msgspec.Raw(b'{"sampling":{}}'))
 CLIENTS: dict[Era, Client] = {"legacy": LEGACY, "modern": MODERN}
 PASSED = {
@@ -243,6 +242,8 @@ async def test_that_a_client_lacks_a_capability_is_told_only_if_it_does() -> Non
             assert told.status == status
             assert body.get("error") == (error if status == 400 else None)
             assert ("result" in body) == (status == 200)
+        rig.server.errors["prompts/get"] = error
+        assert "error" in await rig.ask(MODERN, "prompts/get", {"name": "a"}), "only a call can fail as a result"
 
 
 @each_door

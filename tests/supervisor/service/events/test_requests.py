@@ -25,10 +25,9 @@ from supervisor.service.client import Client, Updates
 from supervisor.service.events.limits import HEARTBEAT_S, MAX_POLLED, MAX_STREAMS, STALLED_S
 from supervisor.service.events.sources import Terminated
 from tests.fakes.event_source import NAME, NOW, FakeSource, occurrence
-from tests.fakes.exchanges import Ear, exchange
+from tests.fakes.exchanges import LEGACY, MODERN, Ear, exchange
 from tests.fakes.published import Served, served
 
-LEGACY, MODERN = Client(version="2025-11-25"), Client(era="modern", version="2026-07-28")
 CLIENTS: dict[Era, Client] = {"legacy": LEGACY, "modern": MODERN}
 ANN = replace(MODERN, principal=Principal("ann"))
 each_era = pytest.mark.parametrize("era", CLIENTS)

@@ -17,15 +17,14 @@ from actors.life.states import State
 from actors.messages import SleepServer
 from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
-from supervisor.service.client import Client
 from supervisor.service.events.journal import Journal
 from supervisor.service.events.of_servers import INTERVAL_S
 from supervisor.service.events.sources import EventType, Origin, Told, Viewpoint
 from supervisor.service.events.topics import Topics
+from tests.fakes.exchanges import MODERN
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.published import Served, served
 
-MODERN = Client(era="modern", version="2026-07-28")
 NAME, URI = "s:resources/updated", "file:///a"
 
 

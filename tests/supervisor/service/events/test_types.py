@@ -18,13 +18,12 @@ from actors.catalogue.lists import event_type
 from actors.life.states import State
 from actors.messages import SleepServer
 from actors.protocol.agreement.versions import Era
-from supervisor.service.client import Client
 from supervisor.service.events.limits import MAX_LISTED
 from supervisor.service.events.sources import EventType, list_result
+from tests.fakes.exchanges import MODERN
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.published import Served, served
 
-MODERN = Client(era="modern", version="2026-07-28")
 EVENTS = "io.modelcontextprotocol/events"
 OBJECT = {"type": "object"}
 DECLARED: tuple[dict[str, Any], ...] = (

@@ -25,10 +25,10 @@ from supervisor.service.client import Client
 from supervisor.service.plugins import CallHooks, PluginQuestions
 from supervisor.service.request import ServerRequest
 from tests.fakes.deployments import deployment
-from tests.fakes.exchanges import exchange
+from tests.fakes.exchanges import LEGACY, MODERN, exchange
 from tests.fakes.kept_audit import KeptAudit
 from tests.supervisor.plugins.test_hooks import table_of
-from tests.supervisor.service.test_gateway import LEGACY, MODERN, forwarder
+from tests.supervisor.service.test_gateway import forwarder
 
 PEOPLE = People(teams={"core": Team(members=("ana", "ben")), "ops": Team(members=("ana",))})
 HIDDEN = "XXX"
