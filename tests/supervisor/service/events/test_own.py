@@ -92,9 +92,10 @@ SERVERS: dict[str, Any] = {
 """`ana` has `vault`, and both users the other two; each has a `forge` to themselves."""
 
 
-def configured(*users: str) -> Deployment:
+def configured(*users: str, without: str = "") -> Deployment:
     people = {user: {"values": {"forge": {"KEY": f"the secret of {user}"}}} for user in users}
-    document = {"mcpServers": SERVERS, "supervisor": {"identity": {"users": people}}}
+    servers = {name: entry for name, entry in SERVERS.items() if name != without}
+    document = {"mcpServers": servers, "supervisor": {"identity": {"users": people}}}
     read = parse(json.dumps(document), Path("/x/mcp.json"), {})
     assert [str(problem) for problem in read.problems] == []
     return deploy(read, key=KEY)
@@ -197,6 +198,17 @@ async def test_a_member_hears_of_what_is_theirs_and_of_no_more(autojump_clock: M
     shown = world.events.places.show
     assert [event["eventId"] for event in ben.events] == [shown(2, BEN)]
     assert shown(2, BEN) != shown(2, ANA) != shown(2), "how much happens to others stays unknown"
+
+
+async def test_that_a_server_is_removed_hears_whoever_had_it(autojump_clock: MockClock) -> None:
+    world, kind = World(), "mcp.server.unregistered"
+    async with world.following(kind, BEN) as ben, world.following(kind, ANA) as ana:
+        world.tell(kind, "clock")
+        await settle()
+        world.deployment.set(configured("ana", "ben", without="vault"))
+        world.tell(kind, "vault")
+        await settle()
+    assert ([each["data"]["server_slug"] for each in ana.events], ben.events) == (["vault"], [])
 
 
 async def test_of_a_launch_of_their_own_a_member_hears_all(autojump_clock: MockClock) -> None:
