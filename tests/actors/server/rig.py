@@ -84,8 +84,7 @@ class Rig:
         **arguments: Any,
     ) -> Any:
         """Call a tool and return its structured content."""
-        result = await self.submit(tool, deadline_s, exchange, interest, **arguments).wait()
-        return msgspec.json.decode(result.body)["structuredContent"]
+        return await content(self.submit(tool, deadline_s, exchange, interest, **arguments))
 
     def submit(
         self,
@@ -167,6 +166,11 @@ class Rig:
     @property
     def eras(self) -> list[Era]:
         return [fact.era for fact in self.of(EraLearned)]
+
+
+async def content(call: Reply[Result]) -> Any:
+    """Wait for a call, and return its structured content."""
+    return msgspec.json.decode((await call.wait()).body)["structuredContent"]
 
 
 async def _at_once(decode: Callable[[], Any]) -> Any:

@@ -10,9 +10,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTooLarge, ProtocolViolation, SupervisorError
-from actors.messages import ServerChanged
+from actors.kit import Reply
+from actors.messages import Result, ServerChanged
 from actors.protocol.wire.jsonrpc import RemoteError
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.rig import Rig, content, running_server
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 
@@ -22,38 +23,29 @@ BATCHING = partial(FakeServer, revision="2025-03-26")
 """A server that agrees on the only revision with batches."""
 
 
+async def begun(rig: Rig, deadline_s: float = 60.0) -> Reply[Result]:
+    """Make a call that the test answers."""
+    await rig.wake()
+    call = rig.submit("hang", deadline_s)
+    await wait_all_tasks_blocked()
+    return call
+
+
 async def failed(rig: Rig, answer: bytes) -> SupervisorError:
     """Let a call be answered with these bytes, ID being its id; return its error, which must come at once."""
-    await rig.wake()
-    errors: list[SupervisorError] = []
-
-    async def call() -> None:
-        with pytest.raises(SupervisorError) as caught:
-            await rig.call("hang")
-        errors.append(caught.value)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
-        await wait_all_tasks_blocked()
-        before = trio.current_time()
-        await rig.fake.write(answer.replace(b"ID", id_of(rig)) + b"\n")
+    call, before = await begun(rig), trio.current_time()
+    await rig.fake.write(answer.replace(b"ID", id_of(rig)) + b"\n")
+    with pytest.raises(SupervisorError) as caught:
+        await call.wait()
     assert trio.current_time() - before < 1
-    return errors[0]
+    return caught.value
 
 
 async def answered(rig: Rig, answer: bytes) -> Any:
     """Let a call be answered with these bytes, ID being its id; return its structured content."""
-    await rig.wake()
-    results: list[Any] = []
-
-    async def call() -> None:
-        results.append(await rig.call("hang"))
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
-        await wait_all_tasks_blocked()
-        await rig.fake.write(answer.replace(b"ID", id_of(rig)) + b"\n")
-    return results[0]
+    call = await begun(rig)
+    await rig.fake.write(answer.replace(b"ID", id_of(rig)) + b"\n")
+    return await content(call)
 
 
 def id_of(rig: Rig) -> bytes:

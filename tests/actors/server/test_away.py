@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-import msgspec
 import pytest
 import trio
 
@@ -26,7 +25,7 @@ from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site
 from actors.transport.http.transport import HttpTransport
 from actors.transport.websocket import WebSocketTransport
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.rig import Rig, content, running_server
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request
 
@@ -153,7 +152,7 @@ async def test_a_call_that_finds_a_remote_server_just_gone_is_answered_once_that
         call = rig.submit("echo", n=1)
         await until(rig, State.RESPAWNING)
         async with RemoteServer(fake.serve).running(port):
-            assert msgspec.json.decode((await call.wait()).body)["structuredContent"] == {"n": 1}
+            assert await content(call) == {"n": 1}
 
 
 async def test_a_call_that_finds_a_remote_server_just_gone_is_told_when_to_try_again() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -12,52 +10,22 @@ from actors.errors import (
     CallTimedOut,
     MalformedRequest,
     ServerExited,
-    ServerGaveUp,
-    ServerStarting,
-    ShuttingDown,
-    TooManyCalls,
 )
 from actors.life.states import State
 from actors.messages import CallServer
 from actors.server import ServerSettings
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.rig import content, running_server
 from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer
 
 
-class Outcomes:
-    """What became of calls that run beside the test."""
-
-    def __init__(self, rig: Rig, nursery: trio.Nursery) -> None:
-        self.results: list[Any] = []
-        self.errors: list[Exception] = []
-        self._rig = rig
-        self._nursery = nursery
-
-    def start(self, tool: str = "echo", **more: Any) -> trio.CancelScope:
-        scope = trio.CancelScope()
-        self._nursery.start_soon(self._run, scope, tool, more)
-        return scope
-
-    async def _run(self, scope: trio.CancelScope, name: str, more: dict[str, Any]) -> None:
-        with scope:
-            try:
-                self.results.append(await self._rig.call(name, **more))
-            except (ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, TooManyCalls, CallTimedOut) as error:
-                self.errors.append(error)
-
-
 @pytest.mark.case("P13")
 async def test_200_calls_to_a_dormant_server_start_one_process(autojump_clock: MockClock) -> None:
-    async with running_server() as rig, trio.open_nursery() as nursery:
-        calls = Outcomes(rig, nursery)
-        for number in range(192):
-            calls.start(n=number)
+    async with running_server() as rig:
+        calls = [rig.submit(n=number) for number in range(192)]
         await rig.reach(State.READY)
-        for number in range(192, 200):
-            calls.start(n=number)
-        await wait_all_tasks_blocked()
-        assert sorted(result["n"] for result in calls.results) == list(range(200))
+        calls += [rig.submit(n=number) for number in range(192, 200)]
+        assert [(await content(call))["n"] for call in calls] == list(range(200))
         assert rig.fake.starts == 1
         assert (await rig.status()).calls == 200
 
@@ -109,22 +77,22 @@ async def test_a_call_that_takes_too_long_fails_and_is_cancelled_at_the_server(a
 
 @pytest.mark.case("S35", "C12")
 async def test_an_abandoned_call_is_cancelled_at_the_server_and_frees_its_place(autojump_clock: MockClock) -> None:
-    async with running_server(settings=ServerSettings(max_in_flight=1)) as rig, trio.open_nursery() as nursery:
+    async with running_server(settings=ServerSettings(max_in_flight=1)) as rig:
         await rig.wake()
-        scope = Outcomes(rig, nursery).start("hang")
+        call = rig.submit("hang")
         await wait_all_tasks_blocked()
         assert (await rig.status()).in_flight == 1
-        scope.cancel()
+        call.abandon()
         await wait_all_tasks_blocked()
         assert rig.fake.asked[0][-1] == "notifications/cancelled"
         assert await rig.call(c=3) == {"c": 3}
 
 
 async def test_a_call_that_was_abandoned_while_it_waited_is_never_sent(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(start_s=10)) as rig, trio.open_nursery() as nursery:
-        scope = Outcomes(rig, nursery).start("echo")
+    async with running_server(FakeServer(start_s=10)) as rig:
+        call = rig.submit("echo")
         await wait_all_tasks_blocked()
-        scope.cancel()
+        call.abandon()
         await wait_all_tasks_blocked()
         assert (await rig.status()).waiting == 0
         await rig.wake()
@@ -161,16 +129,15 @@ async def test_a_call_during_the_drain_wakes_the_server_again_and_is_answered(au
 
 
 async def test_a_call_that_outlasts_the_drain_fails_with_unknown_outcome(autojump_clock: MockClock) -> None:
-    async with running_server() as rig, trio.open_nursery() as nursery:
+    async with running_server() as rig:
         await rig.wake()
-        calls = Outcomes(rig, nursery)
-        calls.start("hang")
+        call = rig.submit("hang")
         await wait_all_tasks_blocked()
         before = trio.current_time()
         await rig.sleep()
         assert 5 <= trio.current_time() - before < 11
-        await wait_all_tasks_blocked()
-        assert [error.outcome for error in calls.errors if isinstance(error, ServerExited)] == ["unknown"]
+        assert isinstance(call.failure, ServerExited)
+        assert call.failure.outcome == "unknown"
 
 
 def _resuming() -> CallServer:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
-import msgspec
 import pytest
 import trio
 from hypothesis import given
@@ -20,7 +19,7 @@ from actors.life.states import State
 from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 from actors.protocol.tasks import UnknownTask
 from actors.server.settings import DRAIN_S
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.rig import Rig, content, running_server
 from tests.actors.server.test_dialogue import Caller
 from tests.actors.server.test_legacy_session import begin, calls, remote
 from tests.fakes.mcp_server import FakeServer
@@ -32,10 +31,6 @@ async def two(old: FakeServer | None = None, **more: Any) -> AsyncIterator[tuple
     gone = trio.Event()
     async with running_server(old, **more) as first, running_server(predecessor=gone) as second:
         yield first, second, gone
-
-
-async def content(reply: Reply[Any]) -> Any:
-    return msgspec.json.decode((await reply.wait()).body)["structuredContent"]
 
 
 async def test_calls_that_wait_are_passed_on_with_what_is_left_of_their_time(autojump_clock: MockClock) -> None:

@@ -22,7 +22,7 @@ from actors.protocol.exchanges import LEFT_S, Interest
 from actors.server import ServerSettings
 from actors.server.calls.turns import QUIET_CALLS
 from actors.server.dialogue import CONTENDED_S, HOLD_S, PATIENT_HOLD_S
-from tests.actors.server.rig import running_server
+from tests.actors.server.rig import content, running_server
 from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer
 
@@ -373,7 +373,7 @@ async def test_who_never_answers_does_not_hold_up_the_others(autojump_clock: Moc
         nursery.start_soon(partial(asking, rig, next_one, got, deadline_s=900))
         await next_one.asked.wait()
         assert trio.current_time() - began == lasting(CONTENDED_S, wakes=2)
-        ended = msgspec.json.decode((await unattended.wait()).body)["structuredContent"]["got"]
+        ended = (await content(unattended))["got"]
         assert ended["result"] == {"action": "cancel"}
         next_one.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
     assert got[0]["result"] == {"action": "accept"}

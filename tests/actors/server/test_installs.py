@@ -163,15 +163,6 @@ async def test_a_call_that_waits_behind_other_installs_is_told_so(autojump_clock
             await running.call("b")
 
 
-async def test_servers_of_one_package_install_one_after_the_other(autojump_clock: MockClock) -> None:
-    fakes = {name: FakeServer(installs_s=30) for name in ("a", "b")}
-    async with fleet(fakes, commands=dict.fromkeys(fakes, "npx -y @scope/same --flag")) as running:
-        await trio.sleep(20)
-        assert sum(fake.starts for fake in fakes.values()) == 1
-        await trio.sleep(60)
-        assert running.ready_at.keys() == fakes.keys()
-
-
 async def test_launchers_that_hang_free_their_place_for_other_installs(autojump_clock: MockClock) -> None:
     fakes = {f"mute{number}": FakeServer(start_s=1e9) for number in range(12)} | {"good": FakeServer()}
     async with fleet(fakes, commands={name: f"npx -y {name}" for name in fakes}) as running:

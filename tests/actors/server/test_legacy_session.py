@@ -13,7 +13,6 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, ServerExited
-from actors.kit import Reply
 from actors.life.states import State
 from actors.messages import CallServer, ServerListed
 from actors.protocol.agreement.capabilities import OF_CLIENTS
@@ -24,7 +23,7 @@ from actors.server import ServerSettings
 from actors.server.legacy_session import PAUSE_S
 from actors.server.settings import IDLE_S
 from actors.server.subscribers import Subscribers
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.rig import Rig, content, running_server
 from tests.actors.server.test_dialogue import Caller
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
@@ -64,10 +63,6 @@ def begin(rig: Rig, tool: str, caller: Caller | None = None, **arguments: Any) -
     return rig.actor.address.request(message)
 
 
-async def result(reply: Reply[Any]) -> Any:
-    return msgspec.json.decode((await reply.wait()).body)["structuredContent"]
-
-
 def calls(fake: FakeServer) -> list[tuple[str, str]]:
     """The calls that the server got: the tool, and the era of the conversation."""
     found = []
@@ -87,10 +82,10 @@ async def test_a_legacy_client_that_can_be_asked_is_asked_by_a_server_that_speak
         reply = begin(rig, "ask", caller)
         await caller.asked.wait()
         caller.questions[0][1].answer(YES)
-        assert (await result(reply))["got"]["result"]["content"] == {"name": "Ada"}
+        assert (await content(reply))["got"]["result"]["content"] == {"name": "Ada"}
         assert (await reply.wait()).era == "legacy"
         await rig.call("echo", exchange=caller, interest=CAN_BE_ASKED)  # of a modern client
-        await result(begin(rig, "echo"))  # of a legacy client that declares nothing
+        await content(begin(rig, "echo"))  # of a legacy client that declares nothing
         assert calls(fake) == [("ask", "legacy"), ("echo", "modern"), ("echo", "modern")]
         status = await rig.status()
         assert (status.era, status.legacy_session, status.calls, status.in_flight) == ("modern", True, 3, 0)
@@ -105,12 +100,12 @@ async def test_a_server_of_one_era_is_called_in_that_and_asked_for_a_session_onc
     fake = FakeServer(probe=probe)
     async with remote(fake) as rig:
         for _ in range(3):
-            assert await result(begin(rig, "echo", Caller(), n=1)) == {"n": 1}
+            assert await content(begin(rig, "echo", Caller(), n=1)) == {"n": 1}
         assert fake.count("initialize") == 1
         assert [era for _, era in calls(fake)] == [rig.actor.status().era] * 3
         assert not (await rig.status()).legacy_session
         await rig.restart()
-        await result(begin(rig, "echo", Caller(), n=1))
+        await content(begin(rig, "echo", Caller(), n=1))
         assert fake.count("initialize") == 2, "who restarts a server may have changed it"
 
 
@@ -118,7 +113,7 @@ async def test_a_process_gets_no_second_one_for_a_legacy_client(autojump_clock: 
     fake = FakeServer(probe="both")
     async with running_server(fake, settings=ASKING, era=None) as rig:
         await rig.wake()
-        await result(begin(rig, "echo", Caller(), n=1))
+        await content(begin(rig, "echo", Caller(), n=1))
         assert (fake.starts, calls(fake)) == (1, [("echo", "modern")])
 
 
@@ -126,7 +121,7 @@ async def test_an_entry_with_an_era_is_spoken_to_in_no_other(autojump_clock: Moc
     fake = FakeServer(probe="both")
     settings = msgspec.structs.replace(ASKING, terms=Terms(capabilities=OF_CLIENTS, only="modern"))
     async with remote(fake, settings) as rig:
-        await result(begin(rig, "echo", Caller(), n=1))
+        await content(begin(rig, "echo", Caller(), n=1))
         assert (fake.starts, calls(fake)) == (1, [("echo", "modern")])
 
 
@@ -136,11 +131,11 @@ async def test_where_no_session_can_be_opened_the_call_goes_on_and_none_is_asked
     fake = FakeServer(probe="both", exits_at="initialize")
     async with remote(fake) as rig:
         for _ in range(3):
-            assert await result(begin(rig, "echo", Caller(), n=1)) == {"n": 1}
+            assert await content(begin(rig, "echo", Caller(), n=1)) == {"n": 1}
         assert fake.count("initialize") == 1
         await trio.sleep(PAUSE_S)
         fake.exits_at = None
-        assert await result(begin(rig, "echo", Caller(), n=2)) == {"n": 2}
+        assert await content(begin(rig, "echo", Caller(), n=2)) == {"n": 2}
         assert calls(fake) == [("echo", "modern")] * 3 + [("echo", "legacy")]
 
 
@@ -154,7 +149,7 @@ async def test_a_session_that_breaks_fails_its_calls_alone(autojump_clock: MockC
         assert (await rig.status()).state is State.READY
         assert (await rig.status()).incarnation == 1
         assert await rig.call(n=1) == {"n": 1}
-        assert await result(begin(rig, "echo", Caller(), n=2)) == {"n": 2}
+        assert await content(begin(rig, "echo", Caller(), n=2)) == {"n": 2}
         assert calls(fake) == [("crash", "legacy"), ("echo", "modern"), ("echo", "legacy")]
 
 
@@ -174,17 +169,17 @@ async def test_the_session_is_closed_when_idle_or_told_to_sleep_and_opened_again
 ) -> None:
     fake = FakeServer(probe="both")
     async with remote(fake) as rig:
-        await result(begin(rig, "echo", Caller(), n=1))
+        await content(begin(rig, "echo", Caller(), n=1))
         await trio.sleep(IDLE_S + 60)
         await wait_all_tasks_blocked()
         assert (fake.exits, (await rig.status()).legacy_session) == (2, False)
-        assert await result(begin(rig, "echo", Caller(), n=2)) == {"n": 2}
+        assert await content(begin(rig, "echo", Caller(), n=2)) == {"n": 2}
         assert rig.actor.life.state is State.DORMANT, "nobody needs the other conversation"
         await rig.sleep()
         await trio.sleep(30)
         assert (fake.starts, fake.exits) == (3, 3)
         await rig.wake()
-        await result(begin(rig, "echo", Caller(), n=3))
+        await content(begin(rig, "echo", Caller(), n=3))
         await rig.stop()
 
 
@@ -194,7 +189,7 @@ async def test_what_changes_in_the_session_is_told_to_who_is_subscribed(autojump
     subscribers.add("s", "memo://one", lambda: told.append("one"))
     async with remote(fake, subscribers=subscribers) as rig:
         told.clear()
-        await result(begin(rig, "echo", Caller(), n=1))
+        await content(begin(rig, "echo", Caller(), n=1))
         await wait_all_tasks_blocked()
         assert fake.watched == ["memo://one"]
         assert told == [], "a session that is opened is no reason to read anything again"
@@ -214,7 +209,7 @@ async def test_no_two_conversations_have_an_id_in_common(autojump_clock: MockClo
     fake = FakeServer(probe="both")
     async with remote(fake) as rig:
         for caller in (None, Caller()):
-            await result(begin(rig, "echo", caller, n=1))
+            await content(begin(rig, "echo", caller, n=1))
     assert calls(fake) == [("echo", "modern"), ("echo", "legacy")]
     ids = [message["id"] for message in fake.messages if "method" in message and "id" in message]
     assert len(set(ids)) == len(ids)

@@ -12,8 +12,7 @@ from actors.catalogue.offer import Offer, Tool
 from actors.errors import CallTimedOut, ServerExited, ServerGaveUp, ServerStarting
 from actors.life.states import State
 from actors.server import ServerSettings
-from tests.actors.server.rig import running_server
-from tests.actors.server.test_calls_of_servers import Outcomes
+from tests.actors.server.rig import content, running_server
 from tests.fakes.mcp_server import Exits, FakeServer
 from tests.fakes.memory import MemoryPeer
 
@@ -119,17 +118,16 @@ async def test_of_those_who_wait_for_a_slow_start_the_patient_one_is_answered_an
     autojump_clock: MockClock,
 ) -> None:
     settings = ServerSettings(start_timeout_s=30)
-    async with running_server(FakeServer(start_s=20), settings=settings) as rig, trio.open_nursery() as nursery:
-        calls = Outcomes(rig, nursery)
-        calls.start(deadline_s=5, n=1)
-        calls.start(deadline_s=40, n=2)
+    async with running_server(FakeServer(start_s=20), settings=settings) as rig:
+        hurried, patient = rig.submit(deadline_s=5, n=1), rig.submit(deadline_s=40, n=2)
         await trio.sleep(6)
-        (error,) = calls.errors
+        error = hurried.failure
         assert isinstance(error, ServerStarting)
         assert (error.outcome, error.retryable) == ("not_sent", True)
         assert error.retry_after_s
-        await trio.sleep(16)
-        assert (calls.results, rig.fake.starts) == ([{"n": 2}], 1)
+        assert await content(patient) == {"n": 2}
+        assert trio.current_time() < 22
+        assert rig.fake.starts == 1
 
 
 @pytest.mark.case("P17")
@@ -195,14 +193,13 @@ async def test_a_refused_handshake_is_a_failure_with_its_reason_and_no_loop(
 @pytest.mark.case("P20")
 async def test_a_server_that_answers_no_ping_lives_as_long_as_it_answers_calls(autojump_clock: MockClock) -> None:
     fake = FakeServer(silent_at={"ping"})
-    async with running_server(fake, settings=ServerSettings(idle_timeout_s=0)) as rig, trio.open_nursery() as nursery:
+    async with running_server(fake, settings=ServerSettings(idle_timeout_s=0)) as rig:
         await rig.call()
         await trio.sleep(7200)
-        calls = Outcomes(rig, nursery)
-        calls.start("hang", deadline_s=20)
+        hanging = rig.submit("hang", 20)
         for number in range(30):
             assert await rig.call("sleep", s=1, n=number) == {"s": 1, "n": number}
-        assert [type(error) for error in calls.errors] == [CallTimedOut]
+        assert isinstance(hanging.failure, CallTimedOut)
         await trio.sleep(3600)
         assert (rig.fake.starts, rig.actor.life.state) == (1, State.READY)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, ServerExited, ServerGaveUp, ServerStarting
@@ -11,7 +10,6 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.server import ServerSettings
 from tests.actors.server.rig import running_server
-from tests.actors.server.test_calls_of_servers import Outcomes
 from tests.fakes.mcp_server import FakeServer
 
 CHANGED = "notifications/tools/list_changed"
@@ -35,15 +33,14 @@ async def test_a_server_that_was_started_by_hand_is_not_announced_to_start_later
 
 
 async def test_lists_that_changed_are_not_asked_of_a_server_that_is_being_stopped(autojump_clock: MockClock) -> None:
-    async with running_server() as rig, trio.open_nursery() as nursery:
+    async with running_server() as rig:
         await rig.wake()
-        calls = Outcomes(rig, nursery)
-        calls.start("hang")
+        call = rig.submit("hang")
         await rig.fake.notify(CHANGED)
         await wait_all_tasks_blocked()
         await rig.sleep()  # which waits for the call, longer than until the lists were to be read
         await wait_all_tasks_blocked()
-        assert [type(error) for error in calls.errors] == [ServerExited]
+        assert isinstance(call.failure, ServerExited)
         assert rig.fake.count("tools/list") == 1
 
 

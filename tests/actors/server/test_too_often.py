@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 import trio
 from trio.testing import MockClock
@@ -19,7 +18,7 @@ from actors.protocol.wire.peer import Failure
 from actors.server import ServerSettings
 from actors.server.calls.queue import MAX_PUT_OFF
 from actors.server.inbox import Received
-from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.rig import Rig, content, running_server
 from tests.fakes.mcp_server import FakeServer
 
 AWAKE = ServerSettings(idle_timeout_s=0)
@@ -53,7 +52,7 @@ async def test_a_call_that_came_too_often_is_sent_again_when_its_server_says(aut
         rig.fake.silent_at = set()
         began = trio.current_time()
         await refuse(rig, retry_after_s=20.0)
-        assert msgspec.json.decode((await reply.wait()).body)["structuredContent"] == {"n": 1}
+        assert await content(reply) == {"n": 1}
         assert 20.0 <= trio.current_time() - began <= 22.0
         assert rig.fake.count("tools/call") == 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,11 +12,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, CallTooLarge, ServerExited, SupervisorError, TooManyCalls
 from actors.life.states import State
-from actors.messages import CallServer, Result
+from actors.messages import CallServer
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.server import ServerSettings
-from tests.actors.server.rig import running_server
-from tests.actors.server.test_calls_of_servers import Outcomes
+from tests.actors.server.rig import content, running_server
 from tests.fakes.lines import Lines, line
 from tests.fakes.mcp_server import Exits, FakeServer
 from tests.fakes.memory import MemoryPeer
@@ -71,24 +71,17 @@ async def test_calls_that_do_not_fit_are_refused_and_the_others_are_answered(aut
     async with running_server(fake) as rig:
         await rig.wake()
         arguments = b'"name":"echo","arguments":{"text":"' + b"x" * 3_900_000 + b'"}'
-        answered: list[Result] = []
-        refused: list[SupervisorError] = []
-
-        async def call() -> None:
-            message = CallServer(server="s", method="tools/call", members=arguments, deadline_s=600.0)
-            try:
-                answered.append(await rig.actor.address.ask(message))
-            except SupervisorError as error:
-                refused.append(error)
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(30):
-                nursery.start_soon(call)
+        message = CallServer(server="s", method="tools/call", members=arguments, deadline_s=600.0)
+        calls = [rig.actor.address.request(message) for _ in range(30)]
+        for call in calls:
+            with suppress(SupervisorError):
+                await call.wait()
+        refused = [call.failure for call in calls if call.failure is not None]
         # One is written, the next 17 wait within 64 MiB; all that is known of the rest is that nothing was sent.
-        assert [len(answered), len(refused)] == [18, 12]
-        assert {(type(error), error.outcome, error.retryable) for error in refused} == {
-            (TooManyCalls, "not_sent", True)
-        }
+        assert len(refused) == 12
+        for error in refused:
+            assert isinstance(error, TooManyCalls)
+            assert (error.outcome, error.retryable) == ("not_sent", True)
         assert (fake.starts, fake.exits) == (1, 0)
         assert await rig.call(a=1) == {"a": 1}
 
@@ -103,19 +96,14 @@ async def test_a_call_that_would_never_fit_is_too_large(autojump_clock: MockCloc
 
 async def test_small_calls_pass_a_full_pipe_in_their_turn(autojump_clock: MockClock) -> None:
     fake = Slow(pause_s=0.1)
-    async with running_server(fake) as rig, trio.open_nursery() as nursery:
+    async with running_server(fake) as rig:
         await rig.wake()
-        found: list[int] = []
-
-        async def call(number: int, size: int) -> None:
-            found.append((await rig.call(n=number, text="x" * size))["n"])
-
+        calls = []
         for number, size in enumerate((2_000_000, 10, 600_000, 600_000, 10)):
-            nursery.start_soon(call, number, size)
+            calls.append(rig.submit(n=number, text="x" * size))
             await wait_all_tasks_blocked()
         assert (await rig.status()).waiting == 4
-        await trio.sleep(30)
-        assert sorted(found) == [0, 1, 2, 3, 4]
+        assert [(await content(call))["n"] for call in calls] == [0, 1, 2, 3, 4]
         sent = [message["params"]["arguments"] for message in fake.messages if message["method"] == "tools/call"]
         assert [arguments["n"] for arguments in sent] == [0, 1, 2, 3, 4]
 
@@ -126,23 +114,17 @@ async def test_a_server_that_closes_its_input_fails_calls_within_a_second_and_is
 ) -> None:
     async with running_server(FakeServer(ignores_eof=True)) as rig:
         await rig.wake()
-        answered: list[object] = []
-
-        async def call() -> None:
-            answered.append(await rig.call(a=1))
-
-        async with trio.open_nursery() as nursery:
-            before = trio.current_time()
-            hanging = rig.submit("hang")
-            await wait_all_tasks_blocked()
-            assert rig.fake.peer is not None
-            rig.fake.peer.close_input()
-            nursery.start_soon(call)
-            with pytest.raises(ServerExited, match="closed its input") as caught:
-                await hanging.wait()
-            assert caught.value.outcome == "unknown"
-            assert trio.current_time() - before < 1
-        assert answered == [{"a": 1}]  # it was not written, so the next process gets it
+        before = trio.current_time()
+        hanging = rig.submit("hang")
+        await wait_all_tasks_blocked()
+        assert rig.fake.peer is not None
+        rig.fake.peer.close_input()
+        call = rig.submit(a=1)
+        with pytest.raises(ServerExited, match="closed its input") as caught:
+            await hanging.wait()
+        assert caught.value.outcome == "unknown"
+        assert trio.current_time() - before < 1
+        assert await content(call) == {"a": 1}  # it was not written, so the next process gets it
         assert rig.fake.starts == 2
 
 
@@ -152,21 +134,15 @@ async def test_calls_of_a_server_that_closes_its_output_and_lives_on_fail_at_onc
 ) -> None:
     async with running_server(FakeServer(ignores_eof=True)) as rig:
         await rig.wake()
-        outcomes: list[str] = []
-
-        async def call() -> None:
+        calls = [rig.submit("hang") for _ in range(10)]
+        await wait_all_tasks_blocked()
+        assert rig.fake.peer is not None
+        rig.fake.peer.close_output()
+        for call in calls:
             with pytest.raises(ServerExited, match="closed its output") as caught:
-                await rig.call("hang")
-            outcomes.append(caught.value.outcome)
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(10):
-                nursery.start_soon(call)
-            await wait_all_tasks_blocked()
-            assert rig.fake.peer is not None
-            rig.fake.peer.close_output()
+                await call.wait()
+            assert caught.value.outcome == "unknown"
         assert rig.actor.life.state is State.READY  # its exit is waited for beside that
-        assert outcomes == ["unknown"] * 10
         assert await rig.call(a=1) == {"a": 1}
         assert rig.fake.starts == 2
 
@@ -191,27 +167,25 @@ async def test_an_answer_written_just_before_the_exit_still_counts(autojump_cloc
 async def test_a_server_that_spoke_while_a_call_was_late_is_not_asked_whether_it_lives(
     autojump_clock: MockClock,
 ) -> None:
-    async with running_server() as rig, trio.open_nursery() as nursery:
+    async with running_server() as rig:
         await rig.wake()
-        calls = Outcomes(rig, nursery)
-        calls.start("hang", deadline_s=10)
+        call = rig.submit("hang", 10)
         await trio.sleep(5)
         assert await rig.call(a=1) == {"a": 1}
         await trio.sleep(6)
-        assert [type(error) for error in calls.errors] == [CallTimedOut]
+        assert isinstance(call.failure, CallTimedOut)
         assert rig.fake.count("ping") == 0
 
 
 async def test_one_silent_call_among_several_that_are_late_is_enough_to_ask(autojump_clock: MockClock) -> None:
-    async with running_server() as rig, trio.open_nursery() as nursery:
+    async with running_server() as rig:
         await rig.wake()
-        calls = Outcomes(rig, nursery)
-        calls.start("hang", deadline_s=10)
+        calls = [rig.submit("hang", 10)]
         await trio.sleep(5)
         assert await rig.call(a=1) == {"a": 1}
-        calls.start("hang", deadline_s=5)  # late at the same moment, and nothing came since
+        calls.append(rig.submit("hang", 5))  # late at the same moment, and nothing came since
         await trio.sleep(6)
-        assert [type(error) for error in calls.errors] == [CallTimedOut] * 2
+        assert [type(call.failure) for call in calls] == [CallTimedOut] * 2
         assert rig.fake.count("ping") == 1
 
 

@@ -273,17 +273,6 @@ async def test_what_was_looked_at_before_a_server_was_sent_to_sleep_does_not_cut
         assert not any("frozen" in line for line in rig.story)
 
 
-async def test_a_standstill_of_ours_is_no_silence_of_the_server(mock_clock: MockClock) -> None:
-    async with running_server(settings=AWAKE) as rig:
-        await rig.wake()
-        for jump_s in (HOUR_S, 60.0, 1.0, 0.3, HOUR_S):
-            await wait_all_tasks_blocked()
-            mock_clock.jump(jump_s)
-        mock_clock.autojump_threshold = 0
-        await trio.sleep(100)
-        assert untouched(rig)
-
-
 @pytest.mark.parametrize(
     ("silent", "work", "verdict"),
     [

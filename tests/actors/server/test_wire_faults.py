@@ -20,9 +20,8 @@ from actors.server import ServerSettings
 from actors.server.inbox import Received
 from actors.server.incarnation import MAX_LINES
 from actors.server.traffic import Traffic
-from tests.actors.server.rig import Rig, running_server
-from tests.actors.server.test_answers import answered, id_of, lives
-from tests.actors.server.test_calls_of_servers import Outcomes
+from tests.actors.server.rig import Rig, content, running_server
+from tests.actors.server.test_answers import answered, begun, id_of, lives
 from tests.actors.server.test_dialogue import Caller
 from tests.fakes.lines import line
 from tests.fakes.mcp_server import FakeServer, Probe, tool
@@ -79,12 +78,10 @@ async def test_noise_between_messages_costs_no_call_and_reaches_no_client(autoju
         await rig.wake()
         for number, noise in enumerate((*TEXT_NOISE.values(), *BINARY_NOISE.values())):
             before = trio.current_time()
-            async with trio.open_nursery() as nursery:
-                calls = Outcomes(rig, nursery)
-                calls.start("sleep", s=0.5, n=number, exchange=caller, interest=Interest(b"1", "debug"))
-                await wait_all_tasks_blocked()
-                await rig.fake.write(noise)
-            assert calls.results == [{"s": 0.5, "n": number}]
+            call = rig.submit("sleep", s=0.5, n=number, exchange=caller, interest=Interest(b"1", "debug"))
+            await wait_all_tasks_blocked()
+            await rig.fake.write(noise)
+            assert await content(call) == {"s": 0.5, "n": number}
             assert trio.current_time() - before < 1
         assert (rig.fake.starts, rig.actor.life.state) == (1, State.READY)
         assert (caller.notes, caller.questions) == ([], [])
@@ -109,18 +106,6 @@ async def in_bytes(rig: Rig, text: bytes) -> None:
         await trio.sleep(0.005)
 
 
-async def begun(rig: Rig, deadline_s: float = 10.0) -> Reply[Result]:
-    """Make a call that the test answers."""
-    await rig.wake()
-    call = rig.submit("hang", deadline_s)
-    await wait_all_tasks_blocked()
-    return call
-
-
-def content_of(result: Result) -> Any:
-    return json.loads(bytes(result.body))["structuredContent"]
-
-
 ANSWER = b'{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":"\xc3\xa9"}}'
 
 
@@ -136,9 +121,9 @@ ANSWER = b'{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":"\xc3\xa9"}}'
 )
 async def test_an_answer_arrives_however_it_is_written(autojump_clock: MockClock, write: Write, text: bytes) -> None:
     async with running_server() as rig:
-        call = await begun(rig)
+        call = await begun(rig, 10.0)
         await write(rig, text.replace(b"ID", id_of(rig)))
-        assert content_of(await call.wait()) == "é"
+        assert await content(call) == "é"
         await lives(rig)
 
 
@@ -161,7 +146,7 @@ async def test_an_answer_that_does_not_end_costs_no_call_but_its_own_and_the_one
     autojump_clock: MockClock, text: bytes, late: bool
 ) -> None:
     async with running_server() as rig:
-        call = await begun(rig)
+        call = await begun(rig, 10.0)
         await rig.fake.write(text.replace(b'"ID"', b"ID").replace(b"ID", id_of(rig)))
         before = trio.current_time()
         if late:
@@ -180,7 +165,7 @@ async def test_an_answer_that_does_not_end_costs_no_call_but_its_own_and_the_one
 @pytest.mark.parametrize("value", [b"9007199254740993", b"-" + b"1" * 30, b"1" + b"0" * 4000, b"1.0", b"1e2"])
 async def test_a_number_is_passed_on_to_its_last_digit(autojump_clock: MockClock, value: bytes) -> None:
     async with running_server() as rig:
-        call = await begun(rig)
+        call = await begun(rig, 10.0)
         await rig.fake.write(b'{"jsonrpc":"2.0","id":%b,"result":{"a":%b}}\n' % (id_of(rig), value))
         assert bytes((await call.wait()).body) == b'{"a":%b}' % value
 
@@ -189,7 +174,7 @@ async def test_a_number_is_passed_on_to_its_last_digit(autojump_clock: MockClock
 async def test_escaped_control_characters_arrive_escaped(autojump_clock: MockClock) -> None:
     text = rb'{"structuredContent":"\u0000\u001b[31m\u0007\u009b"}'
     async with running_server() as rig:
-        call = await begun(rig)
+        call = await begun(rig, 10.0)
         await rig.fake.write(b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id_of(rig), text))
         assert bytes((await call.wait()).body) == text
 
@@ -207,7 +192,7 @@ async def test_of_members_that_are_there_twice_the_last_counts_and_none_counts_b
     autojump_clock: MockClock, text: bytes
 ) -> None:
     async with running_server() as rig:
-        call = await begun(rig)
+        call = await begun(rig, 10.0)
         await rig.fake.write(text.replace(b"ID,", id_of(rig) + b",").replace(b"ID}", id_of(rig) + b"}") + b"\n")
         assert bytes((await call.wait()).body) == b'{"a":2}'  # and nothing else of the message
         await lives(rig)
@@ -215,7 +200,7 @@ async def test_of_members_that_are_there_twice_the_last_counts_and_none_counts_b
 
 async def end_of(call: Reply[Result]) -> Any:
     try:
-        return content_of(await call.wait())
+        return await content(call)
     except SupervisorError as error:
         return error
 
@@ -246,10 +231,10 @@ async def test_answers_to_what_was_not_asked_yet_are_nobodys(autojump_clock: Moc
 @pytest.mark.case("S24")
 async def test_a_second_answer_is_nobodys(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
-        call = await begun(rig)
+        call = await begun(rig, 10.0)
         first, second = (line(id=json.loads(id_of(rig)), result={"structuredContent": n}) for n in (1, 2))
         await rig.fake.write(first + second)
-        assert content_of(await call.wait()) == 1
+        assert await content(call) == 1
         for number in range(5):
             assert await rig.call(n=number) == {"n": number}
         assert (await rig.status()).strays == 1
@@ -302,15 +287,14 @@ async def test_a_late_answer_arrives_among_many_calls_and_is_none_of_theirs(auto
 async def test_what_only_resembles_an_answer_to_a_call_in_flight_leaves_it_alone(
     autojump_clock: MockClock, text: bytes
 ) -> None:
-    async with running_server() as rig, trio.open_nursery() as nursery:
+    async with running_server() as rig:
         await rig.wake()
-        calls = Outcomes(rig, nursery)
-        calls.start("sleep", s=2)
+        call = rig.submit("sleep", s=2)
         await wait_all_tasks_blocked()
         await rig.fake.write(text.replace(b"ID", id_of(rig)) + b"\n")
         assert await rig.call(n=1) == {"n": 1}
-        await trio.sleep(3)
-        assert (calls.results, calls.errors, rig.fake.starts) == ([{"s": 2}], [], 1)
+        assert await content(call) == {"s": 2}
+        assert rig.fake.starts == 1
 
 
 class OnlyIntegers(FakeServer):
@@ -365,16 +349,13 @@ async def test_no_id_is_used_twice_by_the_processes_of_a_launch(autojump_clock: 
 
 @pytest.mark.case("S30")
 async def test_requests_of_a_server_with_the_ids_of_ours_are_none_of_ours(autojump_clock: MockClock) -> None:
-    async with running_server() as rig, trio.open_nursery() as nursery:
+    async with running_server() as rig:
         await rig.wake()
-        calls = Outcomes(rig, nursery)
-        for number in range(20):
-            calls.start("sleep", s=1, n=number)
+        calls = [rig.submit("sleep", s=1, n=number) for number in range(20)]
         await wait_all_tasks_blocked()
         asked = [message["id"] for message in rig.fake.messages if message.get("method") == "tools/call"]
         await rig.fake.write(b"".join(line(id=id_, method="ping") for id_ in (*asked, *range(21))))
-        await trio.sleep(2)
-        assert sorted(result["n"] for result in calls.results) == list(range(20))
+        assert [(await content(call))["n"] for call in calls] == list(range(20))
         answers = [message["id"] for message in rig.fake.messages if "result" in message]
         assert answers == [*asked, *range(21)]
 
@@ -462,15 +443,13 @@ async def test_a_server_that_asks_without_end_and_reads_nothing_is_replaced(auto
 async def test_of_many_calls_half_of_which_are_given_up_each_is_answered_or_taken_back_once(
     autojump_clock: MockClock,
 ) -> None:
-    async with running_server(settings=ServerSettings(max_in_flight=64)) as rig, trio.open_nursery() as nursery:
+    async with running_server(settings=ServerSettings(max_in_flight=64)) as rig:
         await rig.wake()
-        calls = Outcomes(rig, nursery)
-        scopes = [calls.start("sleep", s=3, n=number) for number in range(64)]
+        calls = [rig.submit("sleep", s=3, n=number) for number in range(64)]
         await wait_all_tasks_blocked()
-        for scope in scopes[::2]:
-            scope.cancel()
-        await trio.sleep(4)
-        assert sorted(result["n"] for result in calls.results) == list(range(1, 64, 2))
+        for call in calls[::2]:
+            call.abandon()
+        assert [(await content(call))["n"] for call in calls[1::2]] == list(range(1, 64, 2))
         sent = {message["id"]: message for message in rig.fake.messages if message.get("method") == "tools/call"}
         taken = [
             message["params"]["requestId"] for message in rig.fake.messages if "requestId" in message.get("params", {})

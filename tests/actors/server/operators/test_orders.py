@@ -11,9 +11,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import ServerError, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
-from actors.messages import Refreshed
+from actors.messages import RefreshServer, RestartServer
 from actors.server import ServerSettings
-from tests.actors.server.rig import running_server
+from tests.actors.server.rig import content, running_server
 from tests.actors.server.test_life import Unstartable
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryPeer
@@ -35,19 +35,13 @@ async def test_restart_lets_a_call_in_flight_end_and_sends_those_that_come_to_th
 ) -> None:
     async with running_server() as rig:
         await rig.wake()
-        answers: list[object] = []
-
-        async def call(**arguments: Any) -> None:
-            answers.append(await rig.call("sleep", **arguments))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(lambda: call(s=2))
-            await wait_all_tasks_blocked()
-            nursery.start_soon(rig.restart)
-            await wait_all_tasks_blocked()
-            assert rig.actor.life.state is State.DRAINING
-            nursery.start_soon(lambda: call(s=0))
-        assert answers == [{"s": 2}, {"s": 0}]
+        in_flight = rig.submit("sleep", s=2)
+        await wait_all_tasks_blocked()
+        rig.actor.address.request(RestartServer(server="s"))
+        await wait_all_tasks_blocked()
+        assert rig.actor.life.state is State.DRAINING
+        assert await rig.call("sleep", s=0) == {"s": 0}
+        assert await content(in_flight) == {"s": 2}
         assert rig.fake.starts == 2
 
 
@@ -140,19 +134,15 @@ async def test_refresh_during_a_reading_is_answered_by_one_that_begins_afterward
     async with running_server(fake) as rig:
         await rig.wake()
         fake.let = trio.Event()
-        found: list[Refreshed] = []
-
-        async def refresh() -> None:
-            found.append(await rig.refresh())
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(refresh)
+        orders = []
+        for _ in range(2):
+            orders.append(rig.actor.address.request(RefreshServer(server="s")))
             await wait_all_tasks_blocked()
-            nursery.start_soon(refresh)
-            await wait_all_tasks_blocked()
-            assert (fake.count("tools/list"), found) == (1, [])
-            fake.let.set()
-        assert len(found) == 2
+        assert fake.count("tools/list") == 1
+        assert not any(order.settled for order in orders)
+        fake.let.set()
+        for order in orders:
+            await order.wait()
         assert fake.count("tools/list") == 3
 
 
