@@ -147,10 +147,3 @@ async def test_want_leaves_the_step_and_costs_only_the_batch_it_hit(moments: lis
     made = await embedding.step(index_of(a=1))
     assert made is not None
     assert set(made.servers) == {"a"}
-
-
-async def test_without_an_embedder_there_is_nothing_to_do() -> None:
-    kept = KeptVectors()
-    embedding = await opened(None, kept)
-    assert await embedding.step(index_of(a=1)) is None
-    assert kept.loads == 0

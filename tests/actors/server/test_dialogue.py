@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import AnswerFirst, CallTimedOut, ServerExited, TooManyCalls
 from actors.kit import Reply
-from actors.messages import Note, Question
+from actors.messages import Note, Question, Result
 from actors.principal import ClientKey, Principal
 from actors.protocol.agreement.capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
@@ -49,6 +48,10 @@ class Caller:
         self.asked.set()
         return reply
 
+    def answer(self, body: bytes = b'{"action":"accept"}') -> None:
+        """Answer what was asked last."""
+        self.questions[-1][1].answer(msgspec.Raw(body))
+
     @property
     def identity(self) -> ClientKey:
         principal, own = self.client if isinstance(self.client, tuple) else (self.client, self.client or self)
@@ -56,6 +59,11 @@ class Caller:
 
     def visitor(self, question: Question | None = None) -> None:
         return None
+
+
+async def got(call: Reply[Result]) -> Any:
+    """What a server got for its question during a call of `ask`."""
+    return (await content(call))["got"]
 
 
 async def test_a_server_is_only_asked_for_what_somebody_wants(autojump_clock: MockClock) -> None:
@@ -114,19 +122,14 @@ async def test_a_modern_server_is_told_the_level_with_each_request(autojump_cloc
 
 async def test_a_question_waits_for_the_caller_and_the_answer_goes_back(autojump_clock: MockClock) -> None:
     caller = Caller()
-    got: list[Any] = []
-    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
-
-        async def call() -> None:
-            got.append(await rig.call("ask", exchange=caller, deadline_s=60))
-
-        nursery.start_soon(call)
+    async with running_server(settings=ASKING) as rig:
+        call = rig.submit("ask", exchange=caller, deadline_s=60)
         await caller.asked.wait()
-        ((question, reply),) = caller.questions
+        ((question, _),) = caller.questions
         assert (question.method, msgspec.json.decode(question.params)["message"]) == ("elicitation/create", "Sure?")
         await trio.sleep(90)  # longer than the call's deadline, which waits meanwhile
-        reply.answer(msgspec.Raw(b'{"action":"accept","content":{"a":1e2}}'))
-    assert got[0]["got"]["result"] == {"action": "accept", "content": {"a": 100}}
+        caller.answer(b'{"action":"accept","content":{"a":1e2}}')
+        assert (await got(call))["result"] == {"action": "accept", "content": {"a": 100}}
     initialize = next(message for message in rig.fake.messages if message["method"] == "initialize")
     assert initialize["params"]["capabilities"] == json.loads(OF_CLIENTS)
 
@@ -142,19 +145,21 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_time(autojump_cloc
 
 
 @pytest.mark.parametrize(
-    ("method", "fallback", "got"),
+    ("method", "fallback", "given"),
     [
         ("elicitation/create", "default", {"result": {"action": "accept", "content": {"name": "x"}}}),
         ("elicitation/create", "error", {"error": {"code": -1, "message": "nobody answered in time"}}),
         ("sampling/createMessage", "cancel", {"error": {"code": -1, "message": "nobody answered in time"}}),
     ],
 )
-async def test_or_gets_what_is_configured(autojump_clock: MockClock, method: str, fallback: Fallback, got: Any) -> None:
+async def test_or_gets_what_is_configured(
+    autojump_clock: MockClock, method: str, fallback: Fallback, given: Any
+) -> None:
     named = {"name": {"type": "string", "default": "x"}}
     settings = msgspec.structs.replace(ASKING, question_fallback=fallback)
     async with running_server(settings=settings) as rig:
-        answer = (await rig.call("ask", exchange=Caller(), method=method, properties=named))["got"]
-    assert {name: answer[name] for name in got} == got
+        answer = await got(rig.submit("ask", exchange=Caller(), method=method, properties=named))
+    assert {name: answer[name] for name in given} == given
 
 
 async def test_after_a_question_that_was_taken_back_the_deadline_counts_again(autojump_clock: MockClock) -> None:
@@ -168,15 +173,12 @@ async def test_after_a_question_that_was_taken_back_the_deadline_counts_again(au
 @pytest.mark.case("X08")
 async def test_questions_end_with_their_process(autojump_clock: MockClock) -> None:
     caller = Caller()
-    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
-
-        async def call() -> None:
-            with pytest.raises(Exception, match="stopped while the call was in flight"):
-                await rig.call("ask", exchange=caller)
-
-        nursery.start_soon(call)
+    async with running_server(settings=ASKING) as rig:
+        call = rig.submit("ask", exchange=caller)
         await caller.asked.wait()
         await rig.restart()
+        with pytest.raises(ServerExited, match="stopped while the call was in flight"):
+            await call.wait()
         assert caller.questions[0][1].settled
         assert await rig.call(a=1) == {"a": 1}
 
@@ -194,48 +196,43 @@ async def test_progress_puts_the_deadline_off_and_only_so_far(autojump_clock: Mo
             await rig.call("progress", 60, progress=[1, 2, 3], pause_s=50)  # nobody wanted to hear of it
 
 
-async def asking(rig: Any, caller: Caller, results: list[Any], **arguments: Any) -> None:
-    results.append((await rig.call("ask", exchange=caller, **arguments))["got"])
-
-
 async def test_of_several_calls_none_is_asked_until_only_one_can_be_meant(autojump_clock: MockClock) -> None:
     caller, other = Caller(), Caller()
-    got: list[Any] = []
-    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+    async with running_server(settings=ASKING) as rig:
         slow = rig.submit("sleep", exchange=other, s=3)
         await wait_all_tasks_blocked()
-        nursery.start_soon(asking, rig, caller, got)
+        call = rig.submit("ask", exchange=caller)
         began = trio.current_time()
         await caller.asked.wait()
         assert trio.current_time() - began == lasting(3)
         assert slow.settled
-        caller.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
-    assert got[0]["result"] == {"action": "accept"}
+        caller.answer()
+        assert (await got(call))["result"] == {"action": "accept"}
     assert other.questions == []
 
 
 async def test_where_it_stays_unknown_the_server_is_told_and_calls_take_turns(autojump_clock: MockClock) -> None:
     callers = [Caller() for _ in range(4)]
-    got: list[Any] = []
-    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
-        for caller in callers[:2]:
-            nursery.start_soon(asking, rig, caller, got)
+    async with running_server(settings=ASKING) as rig:
+        calls = [rig.submit("ask", exchange=caller) for caller in callers[:2]]
         await trio.sleep(HOLD_S - 0.5)
-        assert got == []
+        assert not any(call.settled for call in calls)
         assert (await rig.status()).one_at_a_time
         await trio.sleep(1)
-        assert [each["error"]["code"] for each in got] == [-32601, -32601]
-        assert "call these tools one after the other" in got[0]["error"]["message"]
+        for call in calls:
+            error = (await got(call))["error"]
+            assert error["code"] == -32601
+            assert "call these tools one after the other" in error["message"]
         for caller in callers[2:]:
-            nursery.start_soon(asking, rig, caller, got)
+            calls.append(rig.submit("ask", exchange=caller))
             await callers[2].asked.wait()
         await wait_all_tasks_blocked()
         assert not callers[3].asked.is_set()
         assert (await rig.status()).waiting == 1
-        callers[2].questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
+        callers[2].answer()
         await callers[3].asked.wait()
-        callers[3].questions[0][1].answer(msgspec.Raw(b'{"action":"decline"}'))
-    assert [each["result"]["action"] for each in got[2:]] == ["accept", "decline"]
+        callers[3].answer(b'{"action":"decline"}')
+        assert [(await got(call))["result"]["action"] for call in calls[2:]] == ["accept", "decline"]
     assert callers[0].questions == callers[1].questions == []
 
 
@@ -293,7 +290,7 @@ async def test_who_waits_until_somebody_else_answers_a_question_is_told_so(autoj
         status = await rig.status()
         assert status.asked_since is not None
         assert trio.current_time() - status.asked_since == lasting(12)
-        patient.questions[0][1].answer(msgspec.Raw(b"{}"))
+        patient.answer(b"{}")
         await waiting.asked.wait()
         assert [call.settled for call in calls] == [False, False]
 
@@ -302,11 +299,10 @@ async def test_a_question_is_asked_as_soon_as_the_calls_beside_it_are_over_whate
     autojump_clock: MockClock,
 ) -> None:
     caller, other = Caller(), Caller()
-    got: list[Any] = []
-    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+    async with running_server(settings=ASKING) as rig:
         rig.submit("sleep", exchange=other, s=3)
         await wait_all_tasks_blocked()
-        nursery.start_soon(asking, rig, caller, got)
+        call = rig.submit("ask", exchange=caller)
         await wait_all_tasks_blocked()
         began = trio.current_time()
         rig.submit("echo", exchange=other)
@@ -315,26 +311,25 @@ async def test_a_question_is_asked_as_soon_as_the_calls_beside_it_are_over_whate
         assert trio.current_time() - began == lasting(3)
         assert not later.settled
         assert not (await rig.status()).one_at_a_time
-        caller.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
+        caller.answer()
         later.abandon()
-    assert got[0]["result"] == {"action": "accept"}
+        assert (await got(call))["result"] == {"action": "accept"}
     assert other.questions == []
 
 
 async def test_a_question_of_a_tool_that_asks_waits_longer_for_one_that_does_not(autojump_clock: MockClock) -> None:
     first, second = Caller(), Caller()
-    got: list[Any] = []
-    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
-        nursery.start_soon(asking, rig, first, got)
+    async with running_server(settings=ASKING) as rig:
+        calls = [rig.submit("ask", exchange=first)]
         await first.asked.wait()
-        first.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
+        first.answer()
         rig.submit("sleep", exchange=Caller(), s=PATIENT_HOLD_S - 2)
         await wait_all_tasks_blocked()
-        nursery.start_soon(asking, rig, second, got)
+        calls.append(rig.submit("ask", exchange=second))
         await second.asked.wait()
         assert trio.current_time() == pytest.approx(PATIENT_HOLD_S - 2, abs=1)
-        second.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
-    assert [each["result"]["action"] for each in got] == ["accept", "accept"]
+        second.answer()
+        assert [(await got(call))["result"]["action"] for call in calls] == ["accept", "accept"]
 
 
 async def test_a_tool_that_was_only_there_takes_turns_until_it_was_quiet_some_times(autojump_clock: MockClock) -> None:
@@ -350,33 +345,31 @@ async def test_a_tool_that_was_only_there_takes_turns_until_it_was_quiet_some_ti
             beside = rig.submit("sleep", exchange=Caller(), s=0)
             await trio.sleep(1)
             assert beside.settled is (number == QUIET_CALLS)
-            patient.questions[0][1].answer(msgspec.Raw(b"{}"))
+            patient.answer(b"{}")
             await beside.wait()
 
 
 async def test_who_never_answers_does_not_hold_up_the_others(autojump_clock: MockClock) -> None:
     patient, next_one = Caller(), Caller()
-    got: list[Any] = []
     settings = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), question_timeout_s=500, call_max_s=1000)
-    async with running_server(settings=settings) as rig, trio.open_nursery() as nursery:
+    async with running_server(settings=settings) as rig:
         for _ in range(2):
             rig.submit("ask", exchange=Caller())
         await trio.sleep(HOLD_S + 1)
         alone = rig.submit("ask", exchange=patient, deadline_s=900)
         await trio.sleep(400)
         assert not alone.settled  # nobody else waits
-        patient.questions[0][1].answer(msgspec.Raw(b"{}"))
+        patient.answer(b"{}")
         await alone.wait()
         unattended = rig.submit("ask", exchange=Caller(), deadline_s=900)
         await wait_all_tasks_blocked()
         began = trio.current_time()
-        nursery.start_soon(partial(asking, rig, next_one, got, deadline_s=900))
+        call = rig.submit("ask", exchange=next_one, deadline_s=900)
         await next_one.asked.wait()
         assert trio.current_time() - began == lasting(CONTENDED_S, wakes=2)
-        ended = (await content(unattended))["got"]
-        assert ended["result"] == {"action": "cancel"}
-        next_one.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
-    assert got[0]["result"] == {"action": "accept"}
+        assert (await got(unattended))["result"] == {"action": "cancel"}
+        next_one.answer()
+        assert (await got(call))["result"] == {"action": "accept"}
 
 
 ONE_AT_A_TIME = ServerSettings(
@@ -425,7 +418,7 @@ async def test_a_question_that_its_own_client_waits_for_has_its_time_and_what_wa
         if answered_s is not None:
             await trio.sleep(answered_s)
             assert not beside.settled
-            caller.questions[0][1].answer(msgspec.Raw(b"{}"))
+            caller.answer(b"{}")
         await asking_one.wait()
         assert trio.current_time() - began == lasting(answered_s or 500)
         await beside.wait()
@@ -474,27 +467,26 @@ async def test_a_question_that_may_be_about_another_clients_cancelled_call_waits
     autojump_clock: MockClock, owner: str, answered_s: float, waited_s: float
 ) -> None:
     caller = Caller("same")
-    got: list[Any] = []
-    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+    async with running_server(settings=ASKING) as rig:
         slow = rig.submit("sleep", exchange=Caller(owner), s=answered_s)
         await wait_all_tasks_blocked()
         began = trio.current_time()
         slow.abandon()
-        nursery.start_soon(asking, rig, caller, got)
+        call = rig.submit("ask", exchange=caller)
         await caller.asked.wait()
         assert trio.current_time() - began == lasting(waited_s, wakes=3)
         assert not (await rig.status()).one_at_a_time
-        caller.questions[0][1].answer(msgspec.Raw(b"{}"))
-    assert "result" in got[0]
+        caller.answer(b"{}")
+        assert "result" in await got(call)
 
 
 @pytest.mark.parametrize("others", [1, 2])
 async def test_a_call_that_began_after_a_question_is_not_meant(autojump_clock: MockClock, others: int) -> None:
     callers, late = [Caller(f"{number}") for number in range(others)], Caller("late")
-    got: list[Any] = []
+    answers: list[Any] = []
 
     async def ask() -> None:
-        got.append(await rig.fake.ask())
+        answers.append(await rig.fake.ask())
 
     async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
         gone = rig.submit("sleep", exchange=Caller("gone"), s=100)
@@ -507,7 +499,7 @@ async def test_a_call_that_began_after_a_question_is_not_meant(autojump_clock: M
             await reply.wait()
         await rig.call("sleep", exchange=late, s=2 * HOLD_S)
     assert [caller.questions for caller in (*callers, late)] == [[]] * (others + 1)
-    assert ("another client has cancelled" in got[0]["error"]["message"]) is (others == 1)
+    assert ("another client has cancelled" in answers[0]["error"]["message"]) is (others == 1)
 
 
 async def test_where_the_server_was_seen_to_go_on_it_is_told_that_nobody_is_asked(autojump_clock: MockClock) -> None:
@@ -523,9 +515,9 @@ async def test_where_the_server_was_seen_to_go_on_it_is_told_that_nobody_is_aske
         await wait_all_tasks_blocked()
         slow.abandon()
         await trio.sleep(2 * LEFT_S)
-        got = (await rig.call("ask", exchange=caller))["got"]
+        answer = await got(rig.submit("ask", exchange=caller))
     assert caller.questions == []
-    assert "another client has cancelled" in got["error"]["message"]
+    assert "another client has cancelled" in answer["error"]["message"]
 
 
 async def test_a_question_that_is_held_ends_with_its_process(autojump_clock: MockClock) -> None:

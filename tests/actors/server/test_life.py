@@ -25,14 +25,12 @@ from actors.kit import Starts
 from actors.life.lifecycle import Spawned, SpawnRefused, Violated
 from actors.life.policy import RestartPolicy
 from actors.life.states import State, Timer
-from actors.messages import Departure, ReadServer, ServerChanged, StopServer
+from actors.messages import Departure, StopServer
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
 from actors.server.inbox import ProcessExit, Received, TimerFired
 from actors.transport.base import Connection, Exit
-from actors.transport.side_output import Tail
 from tests.actors.server.rig import Rig, running_server
-from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryPeer, MemoryTransport
 
@@ -208,19 +206,6 @@ async def test_a_permanent_server_is_restarted_after_a_normal_exit(autojump_cloc
         assert rig.fake.starts == 2
 
 
-async def test_a_server_in_back_off_tells_why_and_when_it_is_started_again(autojump_clock: MockClock) -> None:
-    fake = FakeServer(exits_at="initialize")
-    async with running_server(fake, policy=RestartPolicy(backoff_initial_s=8.0)) as rig, trio.open_nursery() as nursery:
-        nursery.start_soon(rig.wake)
-        await rig.reach(State.RESPAWNING)
-        told = rig.of(ServerChanged)[-1].status
-        assert (told.state, told.next_start, told.reason) == (State.RESPAWNING, lasting(8.0), "exit code 1")
-        fake.exits_at = None
-        await rig.reach(State.READY)
-        told = rig.of(ServerChanged)[-1].status
-        assert (told.next_start, told.reason) == (None, "")
-
-
 # Probing the era ------------------------------------------------------------------------------------------------------
 
 
@@ -376,23 +361,6 @@ async def test_whatever_ends_it_in_whatever_state_no_process_is_left_and_whoever
             assert rig.states[-1] is State.STOPPED
 
 
-async def test_sleep_while_starting_fails_the_waiting_call_and_the_next_one_starts_afresh(
-    autojump_clock: MockClock,
-) -> None:
-    async with running_server(FakeServer(start_s=10)) as rig, trio.open_nursery() as nursery:
-        errors: list[Exception | None] = []
-
-        async def call() -> None:
-            errors.append(await outcome(rig, rig.call))
-
-        nursery.start_soon(call)
-        await trio.sleep(1)
-        await rig.sleep()
-        await wait_all_tasks_blocked()
-        assert "sent to sleep" in str(errors[0])
-        assert await rig.call(a=1) == {"a": 1}
-
-
 async def test_messages_and_timers_of_an_older_incarnation_change_nothing(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         await rig.call()
@@ -453,24 +421,16 @@ async def test_urgent_starts_pass_those_that_wait_for_discovery(autojump_clock: 
 # Status ---------------------------------------------------------------------------------------------------------------
 
 
-async def test_what_a_server_wrote_to_stderr_is_looked_at_only_when_somebody_asks(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+async def test_what_a_server_wrote_to_stderr_is_in_its_status_only_for_whoever_asks_for_that(
+    autojump_clock: MockClock,
 ) -> None:
-    looked: list[int] = []
-
-    def text(tail: Tail, lines: int) -> str:
-        del tail
-        looked.append(lines)
-        return "last words"
-
-    monkeypatch.setattr(Tail, "text", text)
-    fake = FakeServer()
-    async with running_server(transport=MemoryTransport(fake.serve)) as rig:
+    async with running_server() as rig:
         await rig.wake()
+        assert rig.fake.peer is not None
+        rig.fake.peer.log("".join(f"line {number}\n" for number in range(30)))
         assert (await rig.status()).stderr == ""
-        assert looked == []
-        found = await rig.actor.address.ask(ReadServer(stderr=True))
-        assert (found.state, found.stderr, looked) == (State.READY, "last words", [20])
+        found = await rig.status(stderr=True)
+        assert (found.state, found.stderr.splitlines()) == (State.READY, [f"line {number}" for number in range(10, 30)])
 
 
 @pytest.mark.parametrize("ends", ["stopped", "departed"])

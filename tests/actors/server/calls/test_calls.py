@@ -118,14 +118,6 @@ def test_streams_take_no_room_of_calls(principal: Principal) -> None:
     assert calls.in_flight == 22
 
 
-def test_a_settled_call_is_not_sent() -> None:
-    calls = calls_of_server()
-    first, second = admit(calls), admit(calls)
-    first.reply.abandon()
-    assert list(calls.sendable(10, 0.0, anything)) == [second]
-    assert not calls.waiting
-
-
 def test_a_call_in_flight_at_the_exit_has_an_unknown_outcome_and_a_waiting_one_was_not_sent() -> None:
     calls = calls_of_server()
     first, second = admit(calls), admit(calls)
@@ -135,13 +127,6 @@ def test_a_call_in_flight_at_the_exit_has_an_unknown_outcome_and_a_waiting_one_w
     assert (error_of(first).kind, error_of(first).outcome) == ("crashed", "unknown")
     assert (error_of(second).kind, error_of(second).outcome) == ("unavailable", "not_sent")
     assert (calls.in_flight, len(calls.waiting), calls.failures) == (0, 0, 2)
-
-
-def test_every_waiting_call_gets_an_error_of_its_own() -> None:
-    calls = calls_of_server()
-    first, second = admit(calls), admit(calls)
-    calls.fail_waiting(lambda: ServerGaveUp("no"))
-    assert error_of(first) is not error_of(second)
 
 
 def test_deadlines_fail_by_whether_the_call_was_sent() -> None:
@@ -166,16 +151,6 @@ def test_a_call_whose_client_went_away_keeps_its_place_until_its_deadline() -> N
     assert calls.next_moment() == 60
     time_out(calls, 60)
     assert (calls.in_flight, calls.failures, calls.next_moment()) == (0, 0, None)
-
-
-@pytest.mark.parametrize("sent", [True, False])
-def test_a_dropped_call_is_forgotten(sent: bool) -> None:
-    calls = calls_of_server()
-    call = admit(calls)
-    if sent:
-        list(calls.sendable(1, 0.0, anything))
-    assert calls.drop(call.number) is sent
-    assert (calls.in_flight, len(calls.waiting), calls.next_moment()) == (0, 0, None)
 
 
 def test_settled_calls_do_not_pile_up_behind_an_old_one() -> None:

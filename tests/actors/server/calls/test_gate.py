@@ -50,11 +50,6 @@ async def reason_of(reply: Reply[Result]) -> str:
     return str(caught.value.details["reason"])
 
 
-async def test_a_call_goes_to_what_is_approved(autojump_clock: MockClock) -> None:
-    async with strict() as rig:
-        assert await rig.call(a=1) == {"a": 1}
-
-
 @pytest.mark.case("X01")
 async def test_a_change_that_was_told_of_is_read_before_anything_is_called(autojump_clock: MockClock) -> None:
     async with strict() as rig:
