@@ -24,7 +24,6 @@ from actors.transport.http.authorization import Authorizer, Denial
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site
 from actors.transport.http.transport import HttpTransport
-from actors.transport.websocket import WebSocketTransport
 from tests.actors.server.rig import Rig, content, running_server
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request
@@ -330,20 +329,6 @@ async def test_who_is_there_but_is_no_server_is_told_of_and_tried_again_by_itsel
         server.faults.clear()
         await until(rig, State.READY)
         assert await rig.call(n=1) == {"n": 1}
-
-
-async def test_a_web_socket_server_that_is_down_is_not_given_up() -> None:
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port = listeners[0].socket.getsockname()[1]
-    await listeners[0].aclose()
-    transport = WebSocketTransport(Remote(url=f"ws://127.0.0.1:{port}/mcp"))
-    with trio.fail_after(20):
-        async with running_server(transport=transport, policy=ONCE, starts=Starts(per_s=1000.0)) as rig:
-            with pytest.raises(ServerStarting, match="is away: it cannot be reached"):
-                await rig.wake(urgent=False)
-            await until(rig, State.RESPAWNING, 4)
-            assert State.FAILED not in rig.states
-            await rig.stop()
 
 
 @pytest.mark.parametrize(("refused", "tries"), [(2, 3), (100, 1 + MAX_UNREACHED)])

@@ -396,28 +396,6 @@ async def test_a_server_that_does_not_read_while_it_starts_is_replaced(autojump_
         assert fake.starts == 2
 
 
-@pytest.mark.parametrize("was_waiting", [True, False])
-async def test_urgent_starts_pass_those_that_wait_for_discovery(autojump_clock: MockClock, was_waiting: bool) -> None:
-    starts = Starts(1, slot_s=60)
-    slow, patient, urgent = FakeServer(start_s=5), FakeServer(start_s=5), FakeServer(start_s=5)
-    async with (
-        running_server(slow, starts=starts) as first,
-        running_server(patient, starts=starts) as second,
-        running_server(urgent, starts=starts) as third,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(lambda: first.wake(urgent=False))
-        await wait_all_tasks_blocked()
-        nursery.start_soon(lambda: second.wake(urgent=False))
-        await wait_all_tasks_blocked()
-        if was_waiting:
-            nursery.start_soon(lambda: third.wake(urgent=False))
-        await wait_all_tasks_blocked()
-        nursery.start_soon(third.call)
-        await trio.sleep(6)
-        assert (slow.starts, patient.starts, urgent.starts) == (1, 0, 1)
-
-
 # Status ---------------------------------------------------------------------------------------------------------------
 
 

@@ -212,32 +212,6 @@ async def test_one_that_used_to_answer_and_does_nothing_at_all_is_replaced(
         nursery.cancel_scope.cancel()
 
 
-async def test_one_that_works_on_a_call_is_left_alone_however_long(autojump_clock: MockClock) -> None:
-    async with running_server(settings=AWAKE) as rig:
-        await prove(rig)
-        reply = rig.submit("sleep", 600.0, s=590)
-        await wait_all_tasks_blocked()
-        rig.fake.silent_at = {"ping"}
-        await reply.wait()
-        assert untouched(rig)
-
-
-async def test_one_that_may_still_work_on_a_call_that_was_left_is_left_alone(autojump_clock: MockClock) -> None:
-    async with running_server(settings=AWAKE) as rig:
-        await prove(rig)
-        reply = rig.submit("hang", 600.0)
-        await wait_all_tasks_blocked()
-        rig.fake.silent_at = {"ping", "tools/call"}
-        reply.abandon()
-        await trio.sleep(500)
-        with trio.fail_after(20):  # the next call is sent all the same, once nothing is proven
-            later = rig.submit()
-            while rig.fake.count("tools/call") < 2:  # noqa: ASYNC110 - virtual time, and nothing tells
-                await trio.sleep(0.1)
-        assert untouched(rig)
-        later.abandon()
-
-
 async def test_a_call_that_was_held_until_its_deadline_was_not_sent(autojump_clock: MockClock) -> None:
     async with running_server(settings=AWAKE) as rig:
         await prove(rig)
