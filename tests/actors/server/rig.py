@@ -149,7 +149,8 @@ class Rig:
     async def reach(self, state: State) -> None:
         """Let time pass until the state is reached."""
         while self.actor.life.state is not state:
-            await trio.sleep(0.05)
+            with trio.move_on_after(1.0):  # not everything is told
+                await self.told.wait()
             await wait_all_tasks_blocked()
 
     def of(self, kind: type[F]) -> list[F]:
