@@ -139,13 +139,6 @@ def after_one_left(client: str) -> tuple[Exchanges, Clock]:
     return exchanges, clock
 
 
-def test_what_is_asked_about_a_call_that_was_left_is_asked_of_no_other_client() -> None:
-    exchanges, _ = after_one_left("b")
-    assert (exchanges.asker(), exchanges.of(b"72")) == (None, 2)
-    exchanges.end(1)  # late
-    assert exchanges.asker() == 2
-
-
 def test_log_messages_of_a_call_that_goes_on_are_for_no_other_client() -> None:
     exchanges, clock = after_one_left("b")
     assert exchanges.route_note(MESSAGE, raw(level="info", data="it stops"), b"") is not None
@@ -161,11 +154,6 @@ def test_a_request_during_which_nobody_asks_is_forgotten_when_it_is_left() -> No
     exchanges.begin(1, b"1", NOTHING, "tools/list", client="a")
     assert exchanges.leave(1) == b"1"
     exchanges.begin(2, b"2", NOTHING, client="b")
-    assert exchanges.asker() == 2
-
-
-def test_it_may_be_about_the_next_call_of_the_same_client() -> None:
-    exchanges, _ = after_one_left("a")
     assert exchanges.asker() == 2
 
 

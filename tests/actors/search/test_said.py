@@ -100,23 +100,6 @@ def test_a_word_that_people_say_of_many_tools_says_more_of_a_definition_that_has
     assert ordered("check", *many, defined)[0] == "unknown"
 
 
-def test_the_order_of_servers_makes_no_difference_to_what_people_say() -> None:
-    documents = [tool(f"s{number}", "one", "Does a thing.", ["check it"] if number % 2 else []) for number in range(6)]
-    documents.append(tool("s7", "one", "Does the check.", []))
-    index = Index.empty()
-    for document in reversed(documents):
-        index = index.replace(analyse(document.server, [document]))
-    index = index.replace(analyse("s9", [tool("s9", "one", "Checks.", ["check again"])])).remove("s9")
-    at_once = Index.empty().rebuild([analyse(document.server, [document]) for document in documents])
-    assert find(index, "check") == find(at_once, "check")
-
-
-def test_filters_hold_for_what_people_say() -> None:
-    found = find(indexed(), FORECAST, servers=frozenset({"wardrobe"}))
-    assert keys(found) == ["wardrobe:list_things"]
-    assert found.total == 1
-
-
 def test_sentences_are_read_within_bounds() -> None:
     told = [f"sentence n{number} " + "w" * 1_000_000 for number in range(20)]
     segment = analyse("s", [tool("s", "t", "Does it.", told)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -151,10 +150,6 @@ def test_an_empty_command_is_refused(command: str, tmp_path: Path) -> None:
 
 def test_a_name_that_is_too_long_is_refused_with_the_systems_words(tmp_path: Path) -> None:
     assert "too long" in refusal("./" + "x" * 300, "/bin", tmp_path)
-
-
-def test_our_own_interpreter_resolves_to_itself() -> None:
-    assert resolve_command(sys.executable, path="/bin", cwd="/") == sys.executable
 
 
 @pytest.mark.case("N03")

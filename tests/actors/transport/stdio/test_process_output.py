@@ -1,4 +1,4 @@
-"""What comes out of a process: floods, halves, noise, and the words of its end."""
+"""What comes out of a process: floods, odd bytes and long lines, and how it ended."""
 
 from __future__ import annotations
 
