@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from actors.search import tuning
 from actors.search.document import KINDS, Document, sentences_of
 from actors.search.meanings import Levels
-from actors.search.postings import Bools, Floats, Ints, Triples
+from actors.search.postings import Bools, Floats, Ints, Numbers, Triples, narrow
 from actors.search.text import SENTENCE_END, as_written, camel_words, squash, stem, words
 from actors.search.tuning import FieldName
 from actors.search.words.tables import STOP_WORDS, VERB_CLASS
@@ -112,11 +112,11 @@ class Segment:
     has_said: Bools  # per document: sentences by which people ask for it are known
     verbs: Ints  # per document: the class of the verb in its name, 0 if none
     stems: tuple[str, ...]  # term number -> stem
-    counts: Ints  # term number -> documents that hold it, but for the instructions of the server
-    said: Ints  # term number -> those of `counts` that hold it in what people say alone
+    counts: Numbers  # term number -> documents that hold it, but for the instructions of the server
+    said: Numbers  # term number -> those of `counts` that hold it in what people say alone
     postings: Triples
     names: Triples  # stems of names; weight 1, or 0 for joined neighbours
-    known: frozenset[str]  # words as they are written, before stemming
+    known: tuple[str, ...]  # words as they are written, before stemming, each once; a set takes five times as much
     server_words: frozenset[str]  # stems of the server's name
     by_name: dict[str, tuple[int, ...]]  # squashed name -> documents
     by_path: dict[str, tuple[int, ...]]  # squashed server and name -> documents
@@ -146,11 +146,11 @@ def analyse(server: str, documents: Sequence[Document]) -> Segment:
         has_said=np.array([bool(document.said) for document in ordered], np.bool_),
         verbs=np.array(analysis.verbs, np.int32),
         stems=tuple(analysis.terms),
-        counts=np.array(analysis.counts, np.int32),
-        said=np.array(analysis.said, np.int32),
+        counts=narrow(analysis.counts),
+        said=narrow(analysis.said),
         postings=analysis.postings.triples(),
         names=analysis.names.triples(),
-        known=frozenset(map(sys.intern, analysis.known)),
+        known=tuple(map(sys.intern, analysis.known)),
         server_words=frozenset(map(stem, analysis.server_words)),
         by_name=_numbers_by(document.name for document in ordered),
         by_path=_numbers_by(server + document.name for document in ordered),
@@ -183,7 +183,7 @@ class _Rows:
 
     def triples(self) -> Triples:
         weights: Floats = np.array(self.weights, np.float32)
-        return Triples(np.array(self.terms, np.int32), np.array(self.documents, np.int32), weights)
+        return Triples(narrow(self.terms), narrow(self.documents), weights)
 
 
 class _Analysis:
