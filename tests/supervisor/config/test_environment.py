@@ -1,4 +1,6 @@
-"""What the daemon's own environment sets: defaults, over which the file goes; a bad text is told by its variable."""
+"""What the daemon's own environment sets: defaults, over which the file goes; a bad text is told by its variable. And
+what of it passes on to all local servers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ConfigError
-from supervisor.config import Configuration, parse
+from supervisor.config import Configuration, ServerConfig, launch_digest, parse
 from supervisor.config.settings_reader import VARIABLES, WITHOUT_EFFECT
 from supervisor.servers.deployment import deploy
 
@@ -116,3 +118,120 @@ def test_whatever_a_variable_holds_it_is_taken_or_told(variable: Any, text: str)
     except ConfigError as error:
         told = str(error)
     assert (variable.name in told) == bool(text.strip() and variable.read(text.strip()) is None)
+
+
+# The deadline of other programs ---------------------------------------------------------------------------------------
+
+
+def seconds_of(configuration: Configuration) -> tuple[float, float]:
+    """The deadlines of a call and of a listing."""
+    deployed = deploy(configuration, key=b"k" * 16)
+    return deployed.rules_of("s").timeout_s, deployed.servers["s"].settings.discovery_timeout_s
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds", "noted"),
+    [
+        (None, 60.0, ""),
+        ("", 60.0, ""),
+        ("120000", 120.0, ""),
+        (" 7500.5 ", 7.5005, ""),
+        ("5000", 5.0, ""),
+        ("4999", 5.0, "counts as 5 s"),
+        ("30", 5.0, "counts as 5 s"),
+        ("0", 60.0, "no number of milliseconds"),
+        ("-1", 60.0, "no number of milliseconds"),
+        ("1e9", 60.0, "no number of milliseconds"),
+        ("a minute", 60.0, "no number of milliseconds"),
+        ("9" * 400, 60.0, "no number of milliseconds"),
+    ],
+)
+def test_that_variable_is_the_deadline_of_calls_and_listings(timeout: str | None, seconds: float, noted: str) -> None:
+    configuration = read({} if timeout is None else {"MCP_TOOL_TIMEOUT": timeout})
+    assert seconds_of(configuration) == (seconds, seconds)
+    notes = [str(note) for note in configuration.notes if "MCP_TOOL_TIMEOUT" in str(note)]
+    assert len(notes) == bool(noted)
+    assert all(noted in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("supervisor", "entry", "seconds"),
+    [
+        ({}, {}, (90.0, 90.0)),
+        ({"call_timeout_s": 7}, {}, (7.0, 90.0)),
+        ({"call_timeout_s": 7}, {"call_timeout_s": 8}, (8.0, 90.0)),
+        ({}, {"timeout": 9}, (9.0, 90.0)),
+        ({}, {"call_timeout_s": 3}, (3.0, 90.0)),
+        ({}, {"discovery_timeout_s": 30}, (90.0, 30.0)),
+    ],
+)
+def test_what_the_file_says_goes_over_it(
+    supervisor: dict[str, Any], entry: dict[str, Any], seconds: tuple[float, float]
+) -> None:
+    assert seconds_of(read({"MCP_TOOL_TIMEOUT": "90000"}, supervisor, entry)) == seconds
+
+
+def test_a_fault_of_the_file_is_told_as_without_it() -> None:
+    document = json.dumps({"mcpServers": {"s": ["command"], "t": {"command": "c", "discovery_timeout_s": 1}}})
+    with_it = parse(document, FILE, {"MCP_TOOL_TIMEOUT": "90000"})
+    assert [str(problem) for problem in with_it.problems] == [
+        str(problem) for problem in parse(document, FILE, {}).problems
+    ]
+
+
+# What passes on -------------------------------------------------------------------------------------------------------
+
+ENVIRON = {
+    "HOME": "/home/me",
+    "KUBECONFIG": "/k",
+    "AWS_PROFILE": "dev",
+    "AWS_REGION": "eu",
+    "AWSX": "no",
+    "EVIL": "() { :; }",
+}
+
+
+def server(supervisor: dict[str, Any], entry: dict[str, Any] | None = None) -> ServerConfig:
+    (found,) = read(ENVIRON, supervisor, entry).servers
+    return found
+
+
+def test_variables_that_are_named_pass_to_every_local_server() -> None:
+    assert server({"pass_env": ["KUBECONFIG", "NOT_SET"]}).env == {"KUBECONFIG": "/k"}
+    assert server({"pass_env": ["AWS_*"]}).env == {"AWS_PROFILE": "dev", "AWS_REGION": "eu"}
+    assert server({}).env == {}
+
+
+def test_a_function_of_a_shell_does_not_pass() -> None:
+    assert server({"pass_env": ["E*", "H*"]}).env == {"HOME": "/home/me"}
+
+
+def test_variables_that_are_set_for_all_are_expanded_and_give_way_to_an_entrys_own() -> None:
+    supervisor = {"pass_env": ["KUBECONFIG", "AWS_REGION"], "env": {"AWS_REGION": "us", "ROOT": "${HOME}/r"}}
+    found = server(supervisor, {"env": {"ROOT": "/own"}})
+    assert found.env == {"KUBECONFIG": "/k", "AWS_REGION": "us", "ROOT": "/own"}
+    assert found.passed == ("KUBECONFIG",)
+
+
+def test_a_remote_or_disabled_server_gets_none() -> None:
+    shared = {"env": {"A": "b"}}
+    assert server(shared, {"disabled": True}).env == {}
+    remote = json.dumps({"mcpServers": {"s": {"url": "https://x.example"}}, "supervisor": shared})
+    assert parse(remote, FILE, ENVIRON).servers[0].env == {}
+
+
+def test_what_is_known_of_a_server_outlives_a_passed_variable_that_changes_but_not_one_that_is_set() -> None:
+    def digest(supervisor: dict[str, Any], environ: dict[str, str]) -> str:
+        document = {"mcpServers": {"s": {"command": "c"}}, "supervisor": supervisor}
+        (found,) = parse(json.dumps(document), FILE, environ).servers
+        return launch_digest(found, {}, key=b"k" * 32)
+
+    passing = {"pass_env": ["DISPLAY"]}
+    assert digest(passing, {"DISPLAY": ":0"}) == digest(passing, {"DISPLAY": ":1"})
+    setting = {"env": {"DISPLAY": "${DISPLAY}"}}
+    assert digest(setting, {"DISPLAY": ":0"}) != digest(setting, {"DISPLAY": ":1"})
+
+
+def test_values_are_not_shown() -> None:
+    text = json.dumps({"supervisor": {"env": {"TOKEN": "canary"}}})
+    assert "canary" not in repr(parse(text, FILE, ENVIRON).settings)

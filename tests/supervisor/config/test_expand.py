@@ -49,30 +49,6 @@ def test_references_are_replaced_once(text: str, expanded: str) -> None:
     assert expand(text, ENVIRON) == expanded
 
 
-@pytest.mark.case("N07")
-@pytest.mark.parametrize(
-    ("text", "message", "hint"),
-    [
-        ("${NOPE}", "the environment variable NOPE is not set", "${NOPE:-default}"),
-        ("${env:NOPE}", "the environment variable NOPE is not set", "set NOPE"),
-        ("${workspaceFolder}/x", "${workspaceFolder} is a variable of the editor", "absolute path"),
-        ("${workspaceFolder:other}", "${workspaceFolder} is a variable of the editor", "absolute path"),
-        ("${input:token}", "${input} is a variable of the editor", "environment variable"),
-        ("${config:a.b}", "${config} is a variable of the editor", "only an editor knows it"),
-        ("${A", 'a "${" is not closed', "end the reference with }"),
-        ("${}", "is not a reference", "${VAR:-default}"),
-        ("${canary canary}", "is not a reference", "${VAR:-default}"),
-        ("${A:canary}", "is not a reference", "${VAR:-default}"),
-    ],
-)
-def test_what_cannot_be_expanded_is_an_error_with_advice(text: str, message: str, hint: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        expand(text, ENVIRON)
-    assert message in caught.value.message
-    assert hint in caught.value.hint
-    assert "canary" not in str(caught.value)
-
-
 @given(st.text())
 def test_an_escaped_text_expands_to_itself(text: str) -> None:
     assert expand(escape(text), {}) == text
@@ -138,16 +114,3 @@ def test_names_of_variables_have_no_blanks_and_no_equals_sign(name: str, good: b
 )
 def test_places_for_values_stay_and_all_else_is_replaced(text: str, parts: tuple[str | Reference, ...]) -> None:
     assert split(text, ENVIRON) == parts
-
-
-@pytest.mark.parametrize("text", ["${user:}", "${user:a-b}", "${users:X}", "${team: X}", "${user:X", "${USER:X}"])
-def test_what_is_no_place_is_told(text: str) -> None:
-    with pytest.raises(ConfigError):
-        split(text, ENVIRON)
-
-
-def test_a_place_for_a_value_is_refused_where_none_can_stand() -> None:
-    with pytest.raises(ConfigError) as raised:
-        expand("x${user:X:-y}", ENVIRON)
-    assert raised.value.message == "a value of a team or a user cannot stand here"
-    assert '"args", "env", "headers"' in raised.value.hint

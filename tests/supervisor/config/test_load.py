@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path, PurePath
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -256,75 +255,6 @@ def test_a_thousand_unknown_keys_are_some_lines() -> None:
         parse_text(json.dumps({f"k{number}": 1 for number in range(1000)}))
     lines = str(caught.value).splitlines()
     assert (len(lines), lines[-1]) == (21, "and 980 more")
-
-
-ITSELF = {"command": "npx", "args": ["-y", "mcp-remote", "http://127.0.0.1:3001/mcp"]}
-
-
-@pytest.mark.parametrize(
-    ("entry", "listen", "key"),
-    [
-        ({"url": "http://127.0.0.1:3001/mcp"}, None, "url"),
-        ({"url": "http://localhost:3001/mcp/servers/fs"}, None, "url"),
-        ({"serverUrl": "http://[::1]:3001/"}, None, "serverUrl"),
-        ({"url": "ws://LOCALHOST:3001/mcp"}, None, "url"),
-        ({"url": "http://127.0.0.2/mcp"}, "0.0.0.0:80", "url"),
-        ({"url": "http://gate.example:4000/mcp"}, "gate.example:4000", "url"),
-        (ITSELF, None, "args[2]"),
-        (ITSELF, "localhost:3001", "args[2]"),
-    ],
-)
-def test_an_entry_that_leads_to_the_daemon_itself_is_refused_with_its_line(
-    entry: dict[str, Any], listen: str | None, key: str
-) -> None:
-    text = json.dumps({"mcpServers": {"fs": {"command": "c"}, "me": entry}}, indent=1)
-    configuration = parse(text, FILE, {}, listen=listen)
-    (problem,) = configuration.problems
-    assert (problem.server, problem.key) == ("me", f"mcpServers.me.{key}")
-    assert (problem.line or 0) >= text[: text.index('"me"')].count("\n")
-    assert "the address of this daemon itself" in problem.message
-    assert [server.name for server in configuration.servers] == ["fs"]
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"command": "mcpvisor", "args": ["stdio"]},
-        {"command": "/home/me/.local/bin/mcpvisor", "args": ["stdio", "--config", "other.json"]},
-        {"command": "uvx", "args": ["--from", "mcpvisor[offline]", "mcpvisor@1", "stdio"]},
-        {"command": "python3", "args": ["-P", "-m", "supervisor", "stdio", "--url=localhost:3001"]},
-        {"command": "sh", "args": ["-c", "exec 'mcpvisor' stdio"]},
-        {"command": "mcpvisor", "args": ["stdio"], "env": {"MCPVISOR_URL": "127.0.0.1:3001"}},
-        {"command": "mcpvisor", "args": ["stdio", "--url", "127.0.0.1:3001"]},
-    ],
-)
-def test_an_entry_that_starts_a_bridge_to_the_daemon_itself_is_refused(entry: dict[str, Any]) -> None:
-    (problem,) = parse(json.dumps({"mcpServers": {"me": entry}}), FILE, {}).problems
-    assert problem.key == "mcpServers.me.command"
-    assert "would be a client of this daemon itself" in problem.message
-
-
-@pytest.mark.parametrize(
-    ("entry", "listen"),
-    [
-        ({"command": "mcpvisor", "args": ["stdio", "--url", "http://far.example:3001/mcp"]}, None),
-        ({"command": "mcpvisor", "args": ["stdio"], "env": {"MCPVISOR_URL": "127.0.0.1:3002"}}, None),
-        ({"command": "mcpvisor", "args": ["stdio", "--url"], "disabled": True}, None),
-        ({"command": "mcpvisor", "args": ["status", "--url", "127.0.0.1:3001"]}, None),
-        ({"command": "my-mcpvisor", "args": ["stdio"]}, None),
-        ({"url": "http://127.0.0.1:3002/mcp"}, None),
-        ({"url": "http://192.168.1.7:3001/mcp"}, None),
-        ({"url": "http://127.0.0.1:3001/mcp"}, "127.0.0.1:0"),
-        ({"url": "http://127.0.0.1:3001/mcp", "disabled": True}, None),
-        ({"command": "monitor", "args": ["http://127.0.0.1:3001/api/status", "http://[", "mcp"]}, None),
-        (ITSELF, "127.0.0.1:4000"),
-    ],
-)
-def test_an_entry_that_leads_elsewhere_is_not_taken_for_the_daemon_itself(
-    entry: dict[str, Any], listen: str | None
-) -> None:
-    configuration = parse(json.dumps({"mcpServers": {"other": entry}}), FILE, {}, listen=listen)
-    assert configuration.problems == ()
 
 
 @pytest.mark.parametrize(("written", "given", "notes"), [("127.0.0.1:0", "0.0.0.0:0", 1), ("0.0.0.0:0", "[::1]:0", 0)])

@@ -13,6 +13,8 @@ import pytest
 from actors.transport.stdio.remedies import how_to_install
 from supervisor.config import load
 
+LINE = '"args": ["-y", "some-package"]'
+
 
 def notes(tmp_path: Path, entry: dict[str, Any]) -> list[tuple[str, int | None, str, str]]:
     """Return key, line, message and hint of what is said of an entry. `bin` is the PATH."""
@@ -26,43 +28,41 @@ def notes(tmp_path: Path, entry: dict[str, Any]) -> list[tuple[str, int | None, 
     return [(note.key.rpartition(".")[2], note.line, note.message, note.hint) for note in configuration.notes]
 
 
-def test_a_program_that_is_not_on_the_path_is_noted_with_the_one_that_was_probably_meant(tmp_path: Path) -> None:
-    ((key, line, message, hint),) = notes(tmp_path, {"command": "uvxx"})
-    assert (key, line) == ("command", 4)
-    assert message == "the program cannot be started: it was not found on the PATH"
-    assert hint.startswith('did you mean "uvx"? Or install it')
-
-
-def test_a_known_program_that_is_missing_is_noted_with_how_to_install_it(tmp_path: Path) -> None:
-    ((_, _, _, hint),) = notes(tmp_path, {"command": "npx"})
-    assert (
-        hint
-        == f"{how_to_install('npx')}, or write its absolute path; a service often has a shorter PATH than your shell"
-    )
-
-
-def test_a_program_by_its_path_that_is_not_there_is_noted(tmp_path: Path) -> None:
-    ((key, _, message, hint),) = notes(tmp_path, {"command": str(tmp_path / "canary")})
-    assert (key, message) == ("command", "the program cannot be started: no such file")
-    assert hint == "correct the path, or install the program"
-
-
-def test_a_directory_that_is_not_there_is_noted(tmp_path: Path) -> None:
-    ((key, line, message, _),) = notes(tmp_path, {"command": "uvx", "cwd": "canary"})
-    assert (key, line, message) == ("cwd", 5, "the directory does not exist")
+STARTED = "the program cannot be started: "
 
 
 @pytest.mark.parametrize(
-    ("cwd", "reason"),
-    [("long" * 70, "cannot be used: File name too long"), ("loop", "cannot be used: Too many levels")],
+    ("entry", "where", "said", "hint"),
+    [
+        (
+            {"command": "uvxx"},
+            ("command", 4),
+            f"{STARTED}it was not found on the PATH",
+            'did you mean "uvx"? Or install it',
+        ),
+        (
+            {"command": "npx"},
+            ("command", 4),
+            f"{STARTED}it was not found on the PATH",
+            f"{how_to_install('npx')}, or write its absolute path; a service often has a shorter PATH than your shell",
+        ),
+        ({"command": "/canary"}, ("command", 4), f"{STARTED}no such file", "correct the path, or install the program"),
+        ({"command": "uvx", "cwd": "canary"}, ("cwd", 5), "the directory does not exist", "make it"),
+        ({"command": "uvx", "cwd": "long" * 70}, ("cwd", 5), "the directory cannot be used: File name too long", ""),
+        ({"command": "uvx", "cwd": "loop"}, ("cwd", 5), "the directory cannot be used: Too many levels", ""),
+        ({"command": "uvx", "env": {"PATH": "/nowhere"}}, ("command", 4), f"{STARTED}it was not found on the PATH", ""),
+        ({"command": "uvx some-server"}, ("command", 4), f"{STARTED}this is a whole command line", LINE),
+        ({"command": "uvx @scope/some-server --flag"}, ("command", 4), f"{STARTED}this is a whole command line", LINE),
+    ],
 )
-def test_a_directory_nobody_can_look_at_is_noted_and_the_other_entries_are_read(
-    tmp_path: Path, cwd: str, reason: str
+def test_what_is_not_there_is_noted_with_what_to_do(
+    tmp_path: Path, entry: dict[str, Any], where: tuple[str, int], said: str, hint: str
 ) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    ((key, _, message, _),) = notes(tmp_path, {"command": "uvx", "cwd": cwd})
-    assert key == "cwd"
-    assert reason in message
+    ((*place, message, advice),) = notes(tmp_path, entry)
+    assert tuple(place) == where
+    assert message.startswith(said)
+    assert hint in advice
 
 
 def test_a_directory_below_one_that_may_not_be_entered_is_noted(
@@ -97,15 +97,10 @@ def test_what_is_there_or_not_needed_is_not_noted(tmp_path: Path, entry: dict[st
     assert notes(tmp_path, entry) == []
 
 
-def test_the_path_that_the_entry_sets_is_the_one_that_counts(tmp_path: Path) -> None:
-    assert [key for key, *_ in notes(tmp_path, {"command": "uvx", "env": {"PATH": "/nowhere"}})] == ["command"]
-
-
-@pytest.mark.parametrize("line", ["uvx some-server", "uvx @scope/some-server --flag", "{bin}/uvx x/y"])
-def test_a_whole_command_line_is_noted_with_how_it_is_written(tmp_path: Path, line: str) -> None:
-    ((key, _, message, hint),) = notes(tmp_path, {"command": line.replace("{bin}", str(tmp_path / "bin"))})
-    assert (key, message) == ("command", "the program cannot be started: this is a whole command line")
-    assert '"args": ["-y", "some-package"]' in hint
+def test_a_command_line_behind_a_path_is_noted_as_one(tmp_path: Path) -> None:
+    ((_, _, message, hint),) = notes(tmp_path, {"command": f"{tmp_path}/bin/uvx x/y"})
+    assert message == f"{STARTED}this is a whole command line"
+    assert LINE in hint
 
 
 def test_a_program_whose_path_has_blanks_is_none(tmp_path: Path) -> None:
