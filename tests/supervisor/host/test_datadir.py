@@ -63,11 +63,6 @@ def test_a_new_directory_and_its_files_are_private_whatever_the_umask(tmp_path: 
         assert {mode(file) for file in data.root.iterdir()} == {0o600}
 
 
-def test_the_paths_are_inside_the_directory(tmp_path: Path) -> None:
-    with open_data_dir(tmp_path, {}) as data:
-        assert (data.database.parent, data.tokenizer_cache.parent) == (tmp_path, tmp_path)
-
-
 @pytest.mark.case("D28")
 def test_a_second_daemon_is_refused_and_told_the_pid_of_the_first(tmp_path: Path) -> None:
     with open_data_dir(tmp_path, {}):

@@ -24,10 +24,8 @@ from supervisor.host.pauses import (
     LEAST_GROWN,
     LONG_S,
     OFTEN,
-    SWITCH_INTERVAL_S,
     keep_catalogue,
     keep_many,
-    short_pauses,
     short_searches,
 )
 from tests.fakes.garbage import no_search
@@ -39,12 +37,6 @@ def restored() -> Iterator[None]:
     yield
     sys.setswitchinterval(before)
     gc.freeze()  # again: all that is loaded would be searched with each test that follows
-
-
-@pytest.mark.usefixtures("restored")
-async def test_threads_take_turns_every_millisecond() -> None:
-    with short_pauses():
-        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
 
 
 @pytest.mark.usefixtures("restored")
@@ -121,11 +113,6 @@ async def test_a_catalogue_is_left_out_when_it_is_indexed_and_whenever_it_has_do
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert kept == [0, 0, LEAST_GROWN, 2 * LEAST_GROWN]
-
-
-def test_tools_and_documents_are_not_walked_in_the_search_for_garbage() -> None:
-    assert not gc.is_tracked(Tool(name="a"))
-    assert not gc.is_tracked(Document(key="s:a", kind="tool", server="s", name="a"))
 
 
 def test_a_large_offer_is_kept_compressed_and_comes_back() -> None:

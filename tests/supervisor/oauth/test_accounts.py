@@ -32,6 +32,7 @@ from tests.fakes.kept_audit import KeptAudit
 
 CALLBACK = "http://127.0.0.1:1/oauth/callback"
 ELSEWHERE = "https://evil.example"
+PLAIN = {"issuer": "BASE", "token_endpoint": "BASE/token"}
 
 
 class Scene:
@@ -190,8 +191,11 @@ async def test_a_code_that_is_refused_is_no_login(tmp_path: Path) -> None:
         (RESOURCE, {"resource": "BASE/mcp", "authorization_servers": ["https://169.254.169.254"]}, "private network"),
         (RESOURCE, {"resource": "BASE/mcp", "authorization_servers": ["https://10.0.0.1"]}, "private network"),
         (ISSUER, {"issuer": ELSEWHERE, "token_endpoint": "BASE/token"}, "another issuer"),
+        (ISSUER, {"issuer": "BASE/", "token_endpoint": "BASE/token"}, "another issuer"),
         (ISSUER, {"issuer": "BASE"}, "no token endpoint"),
         (ISSUER, {"issuer": "BASE", "token_endpoint": "BASE/token"}, "PKCE"),
+        (ISSUER, {**PLAIN, "authorization_endpoint": "BASE/x", "code_challenge_methods_supported": ["plain"]}, "PKCE"),
+        (ISSUER, {**PLAIN, "code_challenge_methods_supported": ["S256"]}, "no authorization endpoint"),
         ("/register", {"error": "invalid_redirect_uri"}, "no registration"),
     ],
 )

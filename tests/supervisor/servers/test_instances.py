@@ -15,7 +15,7 @@ from actors.errors import ServerExited, ToolHeld, TooManyCalls
 from actors.facts import InstanceChanged
 from actors.life.states import State
 from actors.messages import CallServer, RestartServer, ServerListed, SleepServer
-from actors.principal import LOCAL, Principal
+from actors.principal import LOCAL
 from actors.registry.pinning import Pinning
 from tests.actors.server.test_dialogue import Caller
 from tests.fakes.mcp_server import tool
@@ -80,12 +80,6 @@ async def test_each_sleeps_by_itself_and_the_launch_with_the_last(autojump_clock
         await running.reach("dormant", "dormant", "dormant")
         assert running.whole_states[-1] is State.DORMANT
         assert await running.who() == 4
-
-
-async def test_one_instance_has_nobody_in_front_of_it(autojump_clock: MockClock) -> None:
-    async with crowd(local(1)) as running:
-        assert await running.who() == 1
-        assert (await running.status()).instances == ()
 
 
 # Failures -------------------------------------------------------------------------------------------------------------
@@ -338,18 +332,6 @@ async def test_somebody_who_opens_sessions_leaves_processes_for_others(autojump_
             await running.call("who", caller=mine[2])
         assert await running.call("who", caller=Caller(("ana", "1")))
         assert await running.call("who", caller=Caller(("cem", "1")))
-
-
-async def test_the_process_of_a_client_ends_with_its_session(autojump_clock: MockClock) -> None:
-    async with crowd(local("per_client")) as running:
-        for name in ("ada", "bob"):
-            await running.call("who", caller=Caller(name))
-        running.servers.leave((Principal("ada"), "ada"))
-        running.servers.leave((Principal("nobody"), "nobody"))
-        await trio.sleep(10)
-        assert [each.number for each in running.alive] == [1, 3]
-        assert await running.call("who", caller=Caller("bob")) == {"who": 3}
-        assert await running.call("who", caller=Caller("ada")) == {"who": 4}
 
 
 # Trust and resources --------------------------------------------------------------------------------------------------

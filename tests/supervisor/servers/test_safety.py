@@ -77,24 +77,6 @@ def test_the_newest_settings_and_definitions_count() -> None:
     assert asked.confirms(LOCAL, "files", "writeFile"), "the same name, but another tool"
 
 
-async def test_the_cell_follows_the_catalogue_at_once_and_the_settings_soon() -> None:
-    cell, catalogue = files({}), Latest(CATALOGUE)
-    async with trio.open_nursery() as nursery:
-        shown: Latest[Catalogue] = await nursery.start(expose, catalogue, cell, Conditions(lambda: 0.0))
-        assert shown.value is CATALOGUE
-        following = replace(CATALOGUE, revision=1)
-        catalogue.set(following)
-        assert shown.value is following
-        cell.set(files({}, expose="safe").value)
-        await shown.wait_newer(1)
-        assert [*shown.value.entries["files"].tools] == ["read_file"]
-        assert shown.value.revision == 2
-        cell.set(files({}).value)
-        await shown.wait_newer(2)
-        assert len(shown.value.entries["files"].tools) == 3
-        nursery.cancel_scope.cancel()
-
-
 async def test_from_the_start_on_nobody_sees_more() -> None:
     async with trio.open_nursery() as nursery:
         cell = files({"expose": "moderate"})

@@ -196,18 +196,6 @@ async def test_a_locked_database_loses_nothing_but_time(path: Path) -> None:
         assert (store.state, store.status().lost_writes) == ("ok", 1)
 
 
-async def test_usage_that_failed_is_added_to_later_usage_exactly_once(path: Path) -> None:
-    async with open_store(path, busy_timeout_s=0.01) as store:
-        with closing(sqlite3.connect(path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            store.usage.add([used("read")])
-            assert not await store.flush()
-            store.usage.add([used("read")])
-            assert not await store.flush()
-            other.execute("ROLLBACK")
-        assert await store.usage.load() == [used("read", calls=2, total_ms=20)]
-
-
 async def test_a_store_whose_disk_is_missing_at_start_works_once_it_is_there(tmp_path: Path) -> None:
     path = tmp_path / "later" / "store.sqlite3"
     async with open_store(path) as store:

@@ -24,14 +24,6 @@ def use(calls: int) -> Write:
     return Write(("usage", "s", "t"), usage=usage)
 
 
-def test_the_newest_write_of_a_key_wins() -> None:
-    queue = WriteQueue()
-    writes: list[Write] = [save("a", b"1"), save("b"), save("a", b"2"), forget("b")]
-    assert all(queue.put(write) for write in writes)
-    assert queue.take() == [save("a", b"2"), forget("b")]
-    assert len(queue) == 0
-
-
 def test_a_batch_that_failed_does_not_overwrite_what_came_later() -> None:
     queue = WriteQueue()
     queue.put(save("a", b"old"))

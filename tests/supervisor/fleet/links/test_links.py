@@ -269,23 +269,23 @@ async def test_a_long_result_holds_up_no_other_call() -> None:
         long, short = await ask(a, place, call()), await ask(a, place, call(name="short"))
         while len(b.delivered) < 2:
             await b.was_asked()
-        b.delivered[0][2].answer(Result(msgspec.Raw(b"x" * 50_000_000), "modern"))
+        b.delivered[0][2].answer(Result(msgspec.Raw(b"x" * 10_000_000), "modern"))
         b.delivered[1][2].answer(Result(msgspec.Raw(b"{}"), "modern"))
         assert bytes((await short.wait()).body) == b"{}"
         assert not long.settled
-        assert len((await long.wait()).body) == 50_000_000
+        assert len((await long.wait()).body) == 10_000_000
 
 
 async def test_many_long_results_at_once_all_arrive() -> None:
     async with linked() as (a, b, place):
-        replies = [await ask(a, place, call(name=str(n))) for n in range(12)]
-        while len(b.delivered) < 12:
+        replies = [await ask(a, place, call(name=str(n))) for n in range(4)]
+        while len(b.delivered) < 4:
             await b.was_asked()
         for number, (_, _, answer) in enumerate(b.delivered):
-            answer.answer(Result(msgspec.Raw(b"%d" % (number % 10) * 10_000_000), "modern"))
+            answer.answer(Result(msgspec.Raw(b"%d" % (number % 10) * 3_000_000), "modern"))
         for number, reply in enumerate(replies):
             body = bytes((await reply.wait()).body)
-            assert (len(body), body[:1], body[-1:]) == (10_000_000, *[b"%d" % (number % 10)] * 2)
+            assert (len(body), body[:1], body[-1:]) == (3_000_000, *[b"%d" % (number % 10)] * 2)
 
 
 async def test_what_is_too_much_for_a_connection_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -786,9 +786,3 @@ def read_call(id_: int) -> CallSent:
         client=(ANA, "c"),
         visits=False,
     )
-
-
-def test_a_fleet_needs_a_long_key() -> None:
-    for keys in ([], [b"short"], [KEY, b"short"]):
-        with pytest.raises(ValueError, match="at least 32 bytes"):
-            FleetKeys(keys)

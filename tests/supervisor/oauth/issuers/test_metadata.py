@@ -6,16 +6,12 @@ import pytest
 
 from supervisor.oauth.issuers.metadata import (
     Challenge,
-    IssuerMetadata,
     OAuthTrouble,
     ResourceMetadata,
     canonical,
-    check_login,
-    checked_issuer,
     checked_resource,
     covers,
     issuer_addresses,
-    legacy_issuer,
     origin,
     resource_addresses,
 )
@@ -78,28 +74,3 @@ def test_a_resource_is_the_server_or_what_is_above_it(resource: str, is_covered:
     else:
         with pytest.raises(OAuthTrouble, match="another resource"):
             checked_resource(document, SERVER)
-
-
-def test_a_resource_names_its_authorization_server() -> None:
-    with pytest.raises(OAuthTrouble, match="no authorization server"):
-        checked_resource(ResourceMetadata(resource=SERVER), SERVER)
-
-
-def test_an_issuer_is_the_one_that_was_asked_for() -> None:
-    good = IssuerMetadata(issuer="https://b.example", token_endpoint="https://b.example/token")
-    assert checked_issuer(good, "https://b.example") is good
-    for other in ("https://b.example/", "https://B.example", "https://c.example"):
-        with pytest.raises(OAuthTrouble, match="another issuer"):
-            checked_issuer(good, other)
-    with pytest.raises(OAuthTrouble, match="no token endpoint"):
-        checked_issuer(IssuerMetadata(issuer="x"), "x")
-
-
-def test_a_login_needs_pkce_and_a_page() -> None:
-    with pytest.raises(OAuthTrouble, match="PKCE"):
-        check_login(
-            IssuerMetadata(issuer="x", authorization_endpoint="https://x", code_challenge_methods_supported=("plain",))
-        )
-    with pytest.raises(OAuthTrouble, match="no authorization endpoint"):
-        check_login(IssuerMetadata(issuer="x", code_challenge_methods_supported=("S256",)))
-    assert check_login(legacy_issuer(SERVER)) == "https://a.example/authorize"

@@ -119,12 +119,6 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
     assert other.read_text() == "mine\n"
 
 
-def test_a_file_in_the_place_of_the_directory_is_an_error_of_the_disk(tmp_path: Path) -> None:
-    (tmp_path / "logs").write_text("")
-    with pytest.raises(NotADirectoryError):
-        LogFiles(tmp_path / "logs").append("a", [line(1)], LIMITS)
-
-
 def test_what_was_half_written_to_a_full_disk_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = LogFiles(tmp_path)
     files.append("a", [line(1)], LIMITS)
@@ -227,15 +221,6 @@ def test_a_secret_that_is_known_later_is_taken_out_of_every_file(tmp_path: Path)
     assert not any(SECRET in file.read_text() for file in tmp_path.iterdir())
     assert [each.text[-4:] for each in read(files)] == [" ***"] * len(read(files))
     assert [each.number for each in read(files)] == [each.number for each in said[-len(read(files)) :]]
-
-
-def test_files_without_the_secret_are_left_alone(tmp_path: Path) -> None:
-    files = LogFiles(tmp_path)
-    files.append("a", [line(1)], LIMITS)
-    (file,) = tmp_path.iterdir()
-    before = file.stat().st_ino
-    files.mask("a", Mask({"KEY": SECRET}))
-    assert file.stat().st_ino == before
 
 
 @given(st.integers(4, len(SECRET) - 1), st.text(alphabet="xyz ", max_size=20))

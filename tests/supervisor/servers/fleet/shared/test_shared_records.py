@@ -185,29 +185,6 @@ async def test_what_a_node_does_not_understand_is_told_and_harms_nothing(
 # What a node remembers while it does not run --------------------------------------------------------------------------
 
 
-async def test_what_was_taken_back_stays_so_for_a_node_that_was_away_though_all_restart_with_an_empty_engine(
-    autojump_clock: MockClock,
-) -> None:
-    engine = MemoryEngine(600.0)
-    a, b = Sharing(engine), Sharing(engine)
-    async with running(a, b):
-        a.records.put("token", "t1", b"one")
-        assert await a.records.flush()
-        await wait_all_tasks_blocked()
-    async with running(b):
-        b.records.put("token", "t1", None)
-        assert await b.records.flush()
-    empty = MemoryEngine(600.0)
-    a, b = Sharing(empty, disk=a.disk), Sharing(empty, disk=b.disk)
-    async with running(a):
-        a.records.know("token", "t1", b"one")
-        await trio.sleep(1.0)
-        async with running(b):
-            await trio.sleep(1.0)
-            assert a.heard[-1] == ("t1", None)
-            assert ("t1", b"one") not in b.heard
-
-
 async def test_an_old_record_that_is_brought_back_while_no_node_runs_is_refused_and_put_right(
     autojump_clock: MockClock,
 ) -> None:
