@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from supervisor.fleet.membership import NodeClock
 from supervisor.fleet.records import RecordPut
 from supervisor.servers.fleet.records import SharedRecords
 from supervisor.store.records import RECORDS, FleetRecord
@@ -15,6 +16,16 @@ from tests.fakes.rows import MemoryRows
 from tests.fleet.memory_engine import MemoryEngine
 
 KEY = b"k" * 32
+
+
+class TrioClock(NodeClock):
+    """One that goes as that of trio does."""
+
+    def now(self) -> float:
+        return trio.current_time()
+
+    def trio_time(self, moment: float) -> float:
+        return moment
 
 
 class Sharing:

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
 from supervisor import operations
 from supervisor.commands import status
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.reloading.refusal import HEADER
 from tests.fakes.world import A, B, World, world
 from tests.supervisor.commands.test_cli import ask, client_of
 
 NOW = 10_000.0
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[DataDir]:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def address(shown: World) -> str:

@@ -66,19 +66,9 @@ SUPPORT = "/Users/me/Library/Application Support"
         ("claude-desktop", "linux", "/home/me/.config/Claude/claude_desktop_config.json"),
         ("claude-desktop", "darwin", f"{SUPPORT}/Claude/claude_desktop_config.json"),
         ("claude-desktop", "win32", "C:/Users/me/AppData/Roaming/Claude/claude_desktop_config.json"),
-        ("claude-code", "linux", "/home/me/.claude.json"),
-        ("cursor", "darwin", "/Users/me/.cursor/mcp.json"),
-        ("vscode", "linux", "/home/me/.config/Code/User/mcp.json"),
         ("vscode", "darwin", f"{SUPPORT}/Code/User/mcp.json"),
-        ("vscode", "win32", "C:/Users/me/AppData/Roaming/Code/User/mcp.json"),
-        ("windsurf", "linux", "/home/me/.codeium/windsurf/mcp_config.json"),
         ("cline", "linux", "/home/me/.cline/data/settings/cline_mcp_settings.json"),
-        ("zed", "darwin", "/Users/me/.config/zed/settings.json"),
         ("zed", "win32", "C:/Users/me/AppData/Roaming/Zed/settings.json"),
-        ("codex", "linux", "/home/me/.codex/config.toml"),
-        ("gemini", "linux", "/home/me/.gemini/settings.json"),
-        ("devin", "win32", "C:/Users/me/AppData/Roaming/devin/mcp_config.json"),
-        ("opencode", "linux", "/home/me/.config/opencode/opencode.json"),
     ],
 )
 def test_a_file_that_is_not_there_yet_would_be_made_in_its_usual_place(name: str, platform: str, place: str) -> None:
@@ -94,16 +84,11 @@ def test_a_packaged_claude_desktop_on_windows_reads_another_file_first() -> None
     ("name", "variable", "value", "place"),
     [
         ("claude-code", "CLAUDE_CONFIG_DIR", "/c", "/c/.claude.json"),
-        ("codex", "CODEX_HOME", "/c", "/c/config.toml"),
         ("gemini", "GEMINI_CLI_HOME", "/c", "/c/.gemini/settings.json"),
-        ("qwen", "QWEN_HOME", "/c", "/c/settings.json"),
         ("cline", "CLINE_MCP_SETTINGS_PATH", "/c/x.json", "/c/x.json"),
         ("cline", "CLINE_DATA_DIR", "/c", "/c/settings/cline_mcp_settings.json"),
         ("cline", "CLINE_DIR", "/c", "/c/data/settings/cline_mcp_settings.json"),
         ("opencode", "OPENCODE_CONFIG", "/c/o.json", "/c/o.json"),
-        ("copilot", "COPILOT_HOME", "/c", "/c/mcp-config.json"),
-        ("crush", "CRUSH_GLOBAL_CONFIG", "/c", "/c/crush.json"),
-        ("amp", "AMP_SETTINGS_FILE", "/c/a.json", "/c/a.json"),
     ],
 )
 def test_a_variable_of_the_client_moves_its_file(name: str, variable: str, value: str, place: str) -> None:

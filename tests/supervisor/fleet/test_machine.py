@@ -23,7 +23,7 @@ from actors.life.policy import RestartPolicy
 from supervisor.config.sections import FleetSettings
 from supervisor.fleet import machine as module
 from supervisor.fleet.machine import SOCKET, MachineNodes, NodeCommand, engine_directory
-from supervisor.host.datadir import PUBLISHED, DataDir, open_data_dir, previous_of
+from supervisor.host.datadir import PUBLISHED, DataDir, previous_of
 from supervisor.host.program import EXIT_CRASH, ProgramFailed, run_program
 
 ENGINE = FleetSettings(engine="unix:///nowhere", keys=("k" * 32,), node="m", nodes=2)
@@ -58,12 +58,6 @@ while not select.select([0], [], [], 0.1)[0]:  # a read would not hear a signal 
 os._exit(75)
 """
 PATIENCE_S = 60.0
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def made(data: DataDir, fleet: FleetSettings = ENGINE, **does: Any) -> MachineNodes:

@@ -13,20 +13,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import SupervisorError
 from supervisor.fleet.errors import Elsewhere, EngineAway, LeaseEnded, NodeAway
 from supervisor.fleet.lease import Lease, LeaseTimes
-from supervisor.fleet.membership import Membership, NodeClock
+from supervisor.fleet.membership import Membership
 from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Joined, LaunchGrant, Node, Place
 from tests.fleet.memory_engine import MemoryEngine
+from tests.fleet.sharing import TrioClock
 
 TIMES = LeaseTimes(lease_s=15.0, stop_s=3.0)
-
-
-class TrioClock(NodeClock):
-    def now(self) -> float:
-        return trio.current_time()
-
-    def trio_time(self, moment: float) -> float:
-        return moment
 
 
 class SlowEngine(MemoryEngine):

@@ -13,7 +13,7 @@ import trio
 from actors.catalogue.snapshot import Entry
 from actors.registry import indexing
 from actors.search.segment import Segment
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers import control
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
@@ -27,12 +27,6 @@ SERVERS: dict[str, Any] = {
     "github-john-abc123": {"command": "x", "slug": "github"},
     "typo": {"comand": "x"},
 }
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as found:
-        yield found
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.host.files import BACKUP_SUFFIX, read_if_there
 from supervisor.host.files import replace_text as replace_in_file
 from supervisor.servers.reloading import reload
@@ -30,12 +30,6 @@ FILE = """\
 }
 """
 ENTRY = {"command": "y"}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as found:
-        yield found
 
 
 @pytest.fixture
@@ -113,14 +107,10 @@ async def test_what_a_change_did_is_said_also_where_the_file_was_read_before_it_
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("bad", {"comand": "y"}, 'did you mean "command"?'),
     ("bad", {"command": "${NO_SUCH}"}, "NO_SUCH is not set"),
-    ("bad", {}, "bad"),
-    ("good", ENTRY, "there is such a server already"),
     ("GOOD", ENTRY, "capitals make no difference"),
     ("github", ENTRY, "its tools are called by the name 'github' already"),
-    ("github-john-abc123", ENTRY, "there is such a server already"),
     ("other", {"command": "y", "slug": "good"}, "the slug is used by another entry"),
     ("a:b", ENTRY, 'for example to "a-b"'),
-    ("", ENTRY, "the name is empty"),
 ]
 
 

@@ -22,11 +22,6 @@ from tests.fakes.published import Nothing, uncounted
 OFFER = Offer(tools=(OLD,))
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.sqlite3"
-
-
 async def test_what_was_approved_is_known_after_a_restart_and_goes_with_its_server(path: Path) -> None:
     for configured, held in ((["s", "t"], {}), (["s"], {"a": "changed"}), (["s", "t"], {})):
         async with open_store(path) as store:

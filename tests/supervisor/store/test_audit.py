@@ -28,11 +28,6 @@ NOW = 1_800_000_000.0
 ALL = AuditQuery()
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.sqlite3"
-
-
 class Scene:
     """A trail over a store, and a clock that is set by hand."""
 

@@ -19,11 +19,6 @@ from supervisor.store.memory import StoreMemory
 from supervisor.store.records import MAX_DEFINITION_BYTES, MAX_REPLACED, MAX_REPLACED_BYTES
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.sqlite3"
-
-
 @asynccontextmanager
 async def memory(path: Path, launch: str = "one", **more: Any) -> AsyncIterator[tuple[Store, StoreMemory]]:
     async with open_store(path, linger_s=0.0, **more) as store:

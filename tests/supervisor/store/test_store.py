@@ -57,11 +57,6 @@ def content(path: Path) -> bytes:
     return path.read_bytes()
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.sqlite3"
-
-
 async def test_what_nodes_have_in_common_can_be_forgotten_and_nothing_else_is(path: Path) -> None:
     async with open_store(path, clock=lambda: NOW) as store:
         store.tokens.put(SavedToken(digest=b"d" * 32, user="ana", role="member"))

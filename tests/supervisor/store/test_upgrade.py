@@ -51,11 +51,6 @@ def user_version(path: Path) -> int:
         return version
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.sqlite3"
-
-
 def test_there_is_a_directory_of_every_schema() -> None:
     assert {schema_of(version) for version in VERSIONS} == set(range(1, SCHEMA_VERSION + 1))
 

@@ -48,22 +48,15 @@ from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.incoming import DistantCaller
 from supervisor.fleet.links.links import Links
 from supervisor.fleet.links.outgoing import OutgoingLink
-from supervisor.fleet.membership import Membership, NodeClock
+from supervisor.fleet.membership import Membership
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import Node, Place
 from tests.fleet.memory_engine import MemoryEngine
+from tests.fleet.sharing import TrioClock
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 ANA = Principal("user/ana")
 Delivered = tuple[str, ForLaunch, Reply[Any]]
-
-
-class SteadyClock(NodeClock):
-    def now(self) -> float:
-        return trio.current_time()
-
-    def trio_time(self, moment: float) -> float:
-        return moment
 
 
 class Heard:
@@ -111,7 +104,7 @@ class LinkedNode:
         self.address = ""
         self._name = name
         times = LeaseTimes(lease_s=600.0)
-        self.membership = Membership(engine, times, SteadyClock(), self._describe, lambda: f"{name}/1")
+        self.membership = Membership(engine, times, TrioClock(), self._describe, lambda: f"{name}/1")
         self.own = Ownership(engine, self.membership, self._end)
         self.watchers = Heard()
         self.links = Links(FleetKeys(keys), self.own, self._deliver, self.watchers)

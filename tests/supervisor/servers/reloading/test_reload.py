@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,12 @@ import trio.testing
 from supervisor.daemon import Daemon
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.front.edge.listening import open_sockets
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.websocket_client import open_websocket
 from tests.fakes.world import BY_HAND, A, B, World, world
 from tests.supervisor.test_daemon import configuration, until_ready
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[DataDir]:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 async def begun(shown: World, nursery: trio.Nursery, results: list[Any], server: str, seconds: float) -> None:
