@@ -94,19 +94,6 @@ def test_the_data_directory_is_there_and_ours_alone(data: DataFacts, status: str
 
 
 @pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (replace(DATA, schema=0), []),
-        (replace(DATA, schema=SCHEMA_VERSION - 1), ["ok"]),
-        (DATA, ["ok"]),
-        (replace(DATA, schema=0, damage="file is not a database"), ["warning"]),
-    ],
-)
-def test_the_database_is_read_and_of_a_known_schema(data: DataFacts, expected: list[str]) -> None:
-    assert [status for status, *_ in said("database", replace(WELL, data=data))] == expected
-
-
-@pytest.mark.parametrize(
     ("free", "expected"),
     [
         (None, []),
@@ -154,21 +141,6 @@ def test_a_program_is_demanded_where_a_server_needs_it(
     assert text.startswith(seen)
     assert todo in advice
     assert bool(advice) is (status != "ok")
-
-
-@pytest.mark.parametrize(
-    ("port", "status", "seen"),
-    [
-        (PORT, "ok", "127.0.0.1:3001 is free"),
-        (replace(PORT, daemon="1.2"), "ok", "our daemon listens on 127.0.0.1:3001"),
-        (replace(PORT, daemon="1.1"), "warning", "is of version 1.1"),
-        (replace(PORT, troubles=TROUBLE), "wrong", "it is broken"),
-    ],
-)
-def test_the_address_is_free_or_has_our_daemon(port: PortFacts, status: str, seen: str) -> None:
-    ((was, text, _),) = said("address", replace(WELL, port=port))
-    assert was == status
-    assert seen in text
 
 
 def test_a_limit_of_files_under_which_servers_take_turns_is_told() -> None:
