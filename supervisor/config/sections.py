@@ -213,6 +213,7 @@ class _Reading:
         self._environ = environ
         self._problem = problem
         self._own = read_members(EventSink, written, at, problem)
+        self._unread = set[KeyPath]()  # what refers to something that is not there: nothing more is said of it
 
     def read(self) -> dict[str, Any]:
         for key in ("url", "secret", "path"):
@@ -222,7 +223,8 @@ class _Reading:
             self._fill(headers, name, "headers", name)
         own = self._own = {**self._own, "headers": headers}
         for below, message, hint in (*_faults_of_all(own), *_faults_of_http(own)):
-            self._problem((*self._at, *below), message, hint)
+            if below not in self._unread:
+                self._problem((*self._at, *below), message, hint)
         return own
 
     def _fill(self, members: dict[str, Any], key: str, *below: str) -> None:
@@ -232,6 +234,7 @@ class _Reading:
                 whole = below == ("path",)
                 members[key] = str(self._directory / expand_home(text, self._environ)) if whole else text
         except ConfigError as error:
+            self._unread.add(below)
             self._problem((*self._at, *below), error.message, error.hint)
 
 

@@ -29,7 +29,7 @@ from supervisor.front import admission
 from supervisor.front.dispatch import WEBSOCKET_PATH
 from supervisor.front.pages.app import NO_PAGE
 from supervisor.front.pages.requests import may_ask
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.identity import requester as requester_module
 from supervisor.identity.people import Person
 from supervisor.identity.requester import Requester
@@ -104,12 +104,6 @@ class Credential(Struct, frozen=True):
 
 def bearer(what: str, column: Shown, token: str, user: str = "ben") -> Credential:
     return Credential(what, column, (("authorization", f"Bearer {token}"),), user=user)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 @pytest.fixture

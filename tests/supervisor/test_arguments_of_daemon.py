@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -33,12 +33,6 @@ ARGUMENTS = {"text": f"a\u202eb {CONFIGURED}", "password": GIVEN, "motto": MARKE
 SHOWN = {"text": "a\u202eb ***", "password": "***", "motto": "***", "n": [1, 2]}
 KEPT = "Arguments are kept in memory, short and masked"
 NOT_KEPT = "Arguments and results are not kept."
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def connect(server: DeployedServer) -> MemoryTransport:

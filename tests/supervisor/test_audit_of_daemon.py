@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from actors.catalogue.marks import digest_of
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.identity.tokens import new_token
 from supervisor.servers.deployment import DeployedServer
 from supervisor.store.audit_trail import DIGEST_CHARS
@@ -38,12 +38,6 @@ SERVERS: dict[str, Any] = {
 }
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}, "teams": {"core": {"members": ["ana"]}}}
 YES = {"action": "accept", "content": {"run": True}}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def connect(server: DeployedServer) -> MemoryTransport:

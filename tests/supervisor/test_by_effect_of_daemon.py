@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 
 from supervisor.cli import cli
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern
 from tests.fakes.mcp_server import FakeServer, tool
@@ -33,12 +33,6 @@ READS = {"annotations": {"readOnlyHint": True}}
 TOOLS = [tool("read_note", "Reads a note.", **READS), tool("add_note", "Adds a note.")]
 NOTES = {"notes": {"command": "x"}}
 ADDRESS = "/mcp?execute=by-effect"
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class Notes:

@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import Doorway, connect, doorway, until_ready
 
@@ -20,12 +18,6 @@ SERVERS: dict[str, Any] = {
     "clock": {"command": "x", "description": "what time it is"},
     "off": {"command": "x", "disabled": True},
 }
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 async def paths(at: Doorway, who: str | None) -> list[str]:

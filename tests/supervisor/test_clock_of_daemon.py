@@ -10,7 +10,7 @@ import httpx2
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.clock import Clock
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -26,12 +26,6 @@ PAGES = (
     "/api/audit",
     "/ui",
 )
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def numbers_in(value: Any) -> Iterator[float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
@@ -22,12 +22,6 @@ from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}}
 ENTRY: dict[str, Any] = {"command": "x", "confirm": ["echo", "sleep"]}
 SERVERS: dict[str, Any] = {"desk": ENTRY, "shelf": ENTRY}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class Desk:

@@ -58,12 +58,6 @@ def configuration(directory: Path, servers: dict[str, Any], **settings: Any) -> 
     return load(path, {"PATH": os.environ["PATH"]})
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
-
-
 def remembered(server: DeployedServer) -> MemoryTransport:
     del server
     return MemoryTransport(FakeServer().serve)

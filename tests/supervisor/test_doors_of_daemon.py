@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.memory import MemoryTransport
@@ -17,12 +16,6 @@ from tests.supervisor.test_daemon import configuration, running, until_ready
 
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 PATHS = ("/mcp", "/mcp/all", "/mcp/servers/one", "/mcp/servers/two")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class Fleet:

@@ -14,7 +14,7 @@ import pytest
 import trio
 from trio_websocket import WebSocketConnection
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.event_reader import EventReader, StreamReader, listening, reading
 from tests.fakes.mcp_server import FakeServer, tool
@@ -35,12 +35,6 @@ IDENTITY: dict[str, Any] = {
         "cem": {"role": "auditor"},
     }
 }
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def connect(server: DeployedServer) -> MemoryTransport:

@@ -15,7 +15,7 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from supervisor.front.ui.words import clock, number, setting, share
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.host.version import VERSION
 from supervisor.tokens.counting import META_TOKENS, count_tool, load_tokenizer
 from supervisor.usage.periods import NAMES, WINDOWS, begin_of
@@ -82,12 +82,6 @@ def test_one_more_number_fails(more: str) -> None:
         check(read(shown), {"/tools/h2": "10 tools"})
     with pytest.raises(AssertionError, match="does not have"):
         check(read(shown.replace(more, "")), {"/tools/h2": "10 tools", "/tools/p": "7"})
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
@@ -28,12 +28,6 @@ HELLO: dict[str, Any] = {
     "capabilities": {},
     "clientInfo": {"name": "x", "version": "1"},
 }
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def schemas(canary: str) -> dict[str, Any]:

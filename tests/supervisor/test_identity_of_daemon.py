@@ -59,12 +59,6 @@ def known_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCPVISOR_DATA_DIR", str(tmp_path / "data"))
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
-
-
 def connect(server: DeployedServer) -> MemoryTransport:
     tools = [tool(name) for name in TOOLS[server.name]]
     return MemoryTransport(FakeServer(tools=tools, silent_at={"events/stream"}).serve)

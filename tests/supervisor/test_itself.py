@@ -18,12 +18,6 @@ from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
-
-
 class Bridge:
     """Passes every message of a pipe on over HTTP, as bridges for clients do that speak stdio only."""
 

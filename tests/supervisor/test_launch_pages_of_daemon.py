@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from actors.launch import server_of
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.page_figures import Element, figures_of, read
 from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
@@ -22,12 +22,6 @@ ROLES: dict[str, str] = {"ana": "admin", "ben": "auditor", "cem": "auditor", "da
 OF_ROLES: dict[str, Any] = {**IDENTITY, "users": {user: {**USERS[user], "role": ROLES[user]} for user in USERS}}
 OF_ANA, OF_BEN = "as_canary_ana_1_beta", "as_canary_ben_1_beta"
 """A tool of the launch of each; the real server would not say their secrets."""
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import trio
 from trio_websocket import ConnectionRejected
 
 from actors.launch import server_of
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.launches import running as running_module
 from tests.fakes.http_client import modern
@@ -41,12 +41,6 @@ IDENTITY: dict[str, Any] = {
     },
     "teams": {"core": {"members": ["ana", "ben"], "values": {"forge": {"HOST": "beta"}}}},
 }
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class Processes:

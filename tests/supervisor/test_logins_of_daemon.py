@@ -14,7 +14,7 @@ import httpx2
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.login_site import LoginSite
 from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import Doorway
@@ -25,12 +25,6 @@ IDENTITY: dict[str, Any] = {
     "teams": {"core": {"members": ["ana", "ben", "cem"], "servers": ["tickets", "shared"]}},
 }
 CODE = re.compile(r"<code>([A-Z2-9]{4}-[A-Z2-9]{4})</code>")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class LoginDoorway(Doorway):

@@ -16,7 +16,7 @@ from actors.transport.stdio.containment import ALL, Contained, GroupContainment
 from actors.transport.stdio.process import ProcessTransport
 from actors.transport.stdio.resources.allotment import Allotment
 from actors.transport.stdio.sandbox import Sandbox
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.e2e.daemons import stand_in
 from tests.fakes.failures import failure
@@ -54,12 +54,6 @@ class SlowContainment(GroupContainment):
     ) -> Contained:
         started = await super().spawn(argv, env=env, cwd=cwd, sandbox=sandbox, allotment=allotment)
         return LongDying(started, self.swept)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 async def row(client: httpx2.AsyncClient) -> dict[str, Any]:

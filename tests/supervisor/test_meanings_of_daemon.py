@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import numpy as np
@@ -19,7 +18,7 @@ from click.testing import CliRunner
 
 from supervisor import neural
 from supervisor.cli import cli
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.embedder import FakeEmbedder
 from tests.supervisor.test_daemon import configuration, running, until_ready
 from tests.supervisor.test_doors_of_daemon import Fleet, ask, initialize
@@ -38,12 +37,6 @@ class SlowEmbedder(FakeEmbedder):
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         self.go.wait(120)
         return super().embed(texts)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 @contextmanager

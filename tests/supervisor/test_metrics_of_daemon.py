@@ -15,7 +15,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from supervisor.front.pages.metrics import STATES
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.metrics.families import FAMILIES
 from supervisor.servers.deployment import DeployedServer
 from tests.e2e import environments
@@ -27,12 +27,6 @@ from tests.supervisor.test_identity_of_daemon import doorway
 SERVERS: dict[str, Any] = {"desk": {"command": "x", "call_timeout_s": 2}, "shop": {"command": "x"}}
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 @pytest.fixture

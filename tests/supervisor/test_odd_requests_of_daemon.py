@@ -15,7 +15,7 @@ from trio_websocket import WebSocketConnection
 from actors.catalogue.snapshot import segment_of
 from actors.registry import indexing
 from actors.search.segment import Segment
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.front_server import Ticker, read_all
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -28,12 +28,6 @@ IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}}
 TOLD_WITHIN_S = 30.0
 AGAIN_S = 0.4
 """After so long what was told may be told again."""
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class Scene(Doorway):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 import trio
 from rich.console import Console
 
@@ -18,7 +17,7 @@ from actors.errors import SpawnFailed
 from actors.transport.base import Connection, Transport
 from actors.transport.http.transport import HttpTransport
 from supervisor.commands import status
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.actors.server.test_away import NoLogin
 from tests.fakes.event_reader import EventReader, reading
@@ -29,12 +28,6 @@ from tests.supervisor.test_daemon import configuration, running
 
 SLOW = {"backoff_initial_s": 1000, "backoff_max_s": 1000}
 SOON = {"backoff_initial_s": 0.01, "backoff_max_s": 0.01}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class Reached:

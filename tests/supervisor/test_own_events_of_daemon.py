@@ -12,7 +12,6 @@ from supervisor.events.kinds import KINDS
 from supervisor.host.datadir import DataDir
 from tests.supervisor.test_daemon import configuration
 from tests.supervisor.test_events_of_daemon import IDENTITY, SERVERS, doorway, reading_as
-from tests.supervisor.test_events_of_daemon import data as data
 from tests.supervisor.test_identity_of_daemon import Doorway
 
 MEMBERS = {name for name, kind in KINDS.items() if kind.audience != "auditors"}

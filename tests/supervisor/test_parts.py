@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from actors.kit import Conditions
 from supervisor.delivery.delivery import Delivery
 from supervisor.delivery.events import DaemonEvents
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.host.program import Systemd
 from supervisor.host.turns import LoopLag
 from supervisor.parts import POLICY, DaemonParts, PartLost
@@ -25,12 +25,6 @@ from tests.supervisor.test_daemon import configuration, remembered, running, unt
 
 pytestmark = pytest.mark.case("D26")
 Run = Callable[..., Awaitable[None]]
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 async def test_a_part_that_crashes_begins_again_and_goes_on(autojump_clock: MockClock) -> None:

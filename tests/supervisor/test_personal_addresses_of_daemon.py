@@ -14,18 +14,12 @@ import trio
 from mcp import Client
 from trio_websocket import ConnectionClosed
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.identity.tokens import new_token
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_identity_of_daemon import IDENTITY, SERVERS, Doorway, doorway, edited
 
 HERE, THERE, NOWHERE = "/i/search/mcp", "/i/clock/mcp", "/i/none/mcp"
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 async def given(at: Doorway, server: str = "search", user: str = "ben", **more: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from msgspec import Struct
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.memory import MemoryTransport
@@ -127,12 +127,6 @@ PROBES: dict[str, Rpc | Page] = {
     "a look ahead at a call": Page("GET", "/api/preflight?tools={server}:{tool}"),
     "a token": Page("DELETE", "/api/access-tokens/{token}"),
 }
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 CLOCK = [{"name": "tell", "annotations": {"readOnlyHint": True}, **SCHEMA}, {"name": "wind", **SCHEMA}]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx2
-import pytest
 import trio
 from click.testing import CliRunner, Result
 
 from supervisor.cli import cli
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.http_client import JSON_HEADERS, modern
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running, until_ready
@@ -24,12 +22,6 @@ SERVERS = {
     "two": {"command": "x"},
 }
 PROFILES = {"work": {"tools": ["one:first", "two:tool1"]}, "two": {"servers": ["two"]}}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 async def names(client: httpx2.AsyncClient, query: str, session: str = "", path: str = "/mcp/all") -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed, ConnectionRejected
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.oauth.bearer import verifier
 from supervisor.oauth.bearer.verifier import IdentityProvider
 from tests.fakes.http_client import modern, modern_headers
@@ -28,12 +28,6 @@ PUBLIC = "https://mcp.example"
 PEOPLE: dict[str, Any] = {"users": {"ana": {"role": "admin", "subject": "248289"}, "ben": {"subject": "7"}}}
 ASKING: dict[str, Any] = {"introspection": {"client_id": "a", "client_secret": "b"}}
 Start = Callable[..., Any]
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.mcp_server import FakeServer, tool
@@ -28,12 +28,6 @@ CALLS = {
     "/mcp/servers/one": {"name": "ask", "arguments": ASK},
     "/mcp": {"name": "execute_mcp_tool", "arguments": {"tool_path": "one:ask", "arguments": ASK}},
 }
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 async def replies(asked: dict[str, Any], fake: FakeServer) -> AsyncIterator[bytes]:

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.oauth.bearer import verifier
 from supervisor.oauth.bearer.verifier import IdentityProvider
 from tests.fakes.identity_provider import ISSUER, NOW, MemoryProvider, signed
@@ -28,12 +28,6 @@ IDENTITY: dict[str, Any] = {
 LEEWAY_S = 60
 CALL: dict[str, Any] = {"name": "clock-tell_time", "arguments": {"n": 1}}
 ROWS = pytest.mark.parametrize("habits", CLIENTS.values(), ids=CLIENTS)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class Gate:

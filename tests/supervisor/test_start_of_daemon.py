@@ -15,18 +15,12 @@ import trio
 from actors.catalogue.snapshot import segment_of
 from actors.registry import indexing
 from actors.search.segment import Segment
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.service.lookup import visible
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.supervisor.test_daemon import configuration, running, until_ready
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def connect(server: DeployedServer) -> MemoryTransport:

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -20,12 +20,6 @@ from tests.supervisor.test_daemon import configuration, running, settled, until_
 
 LATEST_S = 600.0
 """No test takes as long, and every wrong figure is further off."""
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class SetClock:

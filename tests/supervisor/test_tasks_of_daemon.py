@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.memory import MemoryTransport
@@ -19,12 +18,6 @@ from tests.supervisor.test_daemon import configuration, running, until_ready
 
 DECLARED: dict[str, Any] = {"clientCapabilities": {"extensions": {EXTENSION: {}}}}
 TOOLS = {"/mcp/servers/one": "later", "/mcp/all": "one__later"}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 async def test_a_modern_client_has_tasks_over_every_transport(tmp_path: Path, data: DataDir) -> None:

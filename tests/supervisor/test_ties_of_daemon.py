@@ -10,9 +10,7 @@ import pytest
 
 from supervisor.host.datadir import DataDir
 from tests.supervisor import test_identity_of_daemon
-from tests.supervisor.test_identity_of_daemon import Doorway, data, doorway, without_time
-
-__all__ = ["data"]
+from tests.supervisor.test_identity_of_daemon import Doorway, doorway, without_time
 
 SERVERS: dict[str, Any] = {"east": {"command": "x"}, "west": {"command": "x"}}
 QUERY = {"query": "tell the time"}

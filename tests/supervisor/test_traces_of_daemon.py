@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from actors.errors import ConfigError
 from supervisor.config import Settings
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.tracing import sdk
 from supervisor.tracing import tracer as tracing
 from supervisor.tracing.context import TracedRequest
@@ -33,12 +33,6 @@ from tests.supervisor.test_daemon import configuration, running, until_ready
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CONTEXT = f"00-{TRACE}-{PARENT}-01"
 SECRET = "canary-7f3a"
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class Scene:

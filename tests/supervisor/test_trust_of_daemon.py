@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -23,12 +23,6 @@ from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 SERVER = Path(__file__).parents[1] / "fakes" / "turning_server.py"
 USERS = ("ana", "ben", "cem", "dan")
 GOOD, EVIL, WORSE = "good", "evil", "worse"
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 class Scene:

@@ -19,7 +19,7 @@ import pytest
 import trio
 
 from actors.launch import server_of
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.ledger_server import Ledger
 from tests.fakes.memory import MemoryPeer
@@ -35,12 +35,6 @@ TARGETS: Final = ("forge", "forge", "remote", "clock")
 """`forge` and `remote` have a secret of each user, `clock` is configured alike for both."""
 LOST: Final = {"crashed", "unavailable", "starting", "timeout", "overloaded", "lost"}
 """What a call may end as whose process was killed."""
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def secret_of(user: str) -> str:

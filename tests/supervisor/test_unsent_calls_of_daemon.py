@@ -8,12 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.errors import SpawnFailed
 from actors.messages import CallServer
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.service.asking.exchange import Exchange
 from supervisor.usage.records import MAX_NAMED_CHARS, UNKNOWN
@@ -44,12 +43,6 @@ CALLS: dict[tuple[str, str], tuple[str, str, str]] = {
 }
 """Of a server and a tool that are called: what they are counted as, how that ends, and the type of the error."""
 DOORS = ("/mcp", "/mcp/all", "/mcp/servers/")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def connect(server: DeployedServer) -> Reached:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -19,12 +19,6 @@ from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 
 IDENTITY: dict[str, Any] = {"users": {"ana": {}, "ben": {}, "cem": {"role": "auditor"}}}
 SERVERS: dict[str, Any] = {"desk": {"command": "x", "call_timeout_s": 0.2}, "shop": {"command": "x"}}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def connect(server: DeployedServer) -> MemoryTransport:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.store.database import WriteBehind
 from tests.fakes.mcp_server import FakeServer, tool
@@ -53,12 +53,6 @@ IDENTITY: dict[str, Any] = {
         "core": {"members": ["ana", "ben"], "values": {"github": {"KEY": {"value": IN_FILE_TEAM, "locked": True}}}}
     },
 }
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[DataDir]:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def connect(server: DeployedServer) -> MemoryTransport:

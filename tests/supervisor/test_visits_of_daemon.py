@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from trio_websocket import WebSocketConnection
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.mcp_server import FakeServer, tool
@@ -20,12 +20,6 @@ from tests.supervisor.test_daemon import configuration, running, until_ready
 
 ABLE: dict[str, Any] = {"elicitation": {"url": {}}}
 PATHS = ("/mcp/servers/one", "/mcp", "/mcp/all")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def initialize(capabilities: Any) -> bytes:

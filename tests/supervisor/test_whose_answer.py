@@ -13,7 +13,7 @@ from typing import Any, Self
 import pytest
 import trio
 
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.remote_server import RemoteServer
 from tests.supervisor.test_daemon import configuration, running, until_ready
@@ -61,12 +61,6 @@ class Line:
             self.session = given.partition(b": ")[2].decode()
         told: dict[str, Any] = json.loads(answer)
         return told
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 @pytest.mark.case("C11")

@@ -15,9 +15,7 @@ from supervisor.host.datadir import DataDir
 from tests.supervisor.commands.test_cli import ask
 from tests.supervisor.commands.test_completion import offered
 from tests.supervisor.commands.test_token import url
-from tests.supervisor.test_identity_of_daemon import data, doorway
-
-__all__ = ["data"]
+from tests.supervisor.test_identity_of_daemon import doorway
 
 
 async def test_it_shows_who_did_what(tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,10 @@ from click.testing import Result
 
 from supervisor.commands import config as module
 from supervisor.config import load
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.supervisor.commands.test_cli import NOWHERE, ask, invoke
 from tests.supervisor.test_identity_of_daemon import Doorway
 from tests.supervisor.test_values_of_daemon import CANARIES, GIVEN_TEAM, GIVEN_USER, IDENTITY, SERVERS, doorway
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Iterator[DataDir]:
-    with open_data_dir(tmp_path / "data", {}) as directory:
-        yield directory
 
 
 def url(at: Doorway) -> str:

@@ -18,9 +18,7 @@ from supervisor.host.datadir import DataDir
 from tests.fakes.login_site import LoginSite
 from tests.supervisor.commands.test_cli import ask
 from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_logins_of_daemon import CODE, LoginDoorway, address_of, data, doorway, servers_at
-
-__all__ = ["data"]
+from tests.supervisor.test_logins_of_daemon import CODE, LoginDoorway, address_of, doorway, servers_at
 
 Answer = dict[str, Any]
 

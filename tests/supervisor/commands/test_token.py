@@ -9,9 +9,7 @@ from pathlib import Path
 from supervisor.host.datadir import DataDir
 from supervisor.identity.tokens import digest_of, id_of
 from tests.supervisor.commands.test_cli import ask
-from tests.supervisor.test_identity_of_daemon import Doorway, data, doorway
-
-__all__ = ["data"]
+from tests.supervisor.test_identity_of_daemon import Doorway, doorway
 
 
 def url(at: Doorway) -> str:

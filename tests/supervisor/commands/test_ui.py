@@ -18,9 +18,7 @@ from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.commands.test_cli import ask
 from tests.supervisor.commands.test_token import url
 from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import data, doorway
-
-__all__ = ["data"]
+from tests.supervisor.test_identity_of_daemon import doorway
 
 TYPED = {"sec-fetch-site": "none"}
 """What a browser says of an address that its user has given it."""

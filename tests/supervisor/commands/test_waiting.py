@@ -14,9 +14,6 @@ from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import WholeServer
 from tests.supervisor.commands.test_cli import ask
 from tests.supervisor.test_daemon import configuration, running, until_ready
-from tests.supervisor.test_identity_of_daemon import data
-
-__all__ = ["data"]
 
 SERVERS: dict[str, Any] = {"one": {"command": "x", "confirm": ["*"], "ask": "everyone"}}
 
