@@ -17,7 +17,7 @@ from xdist.remote import Producer
 
 from supervisor.host.loading import pause_gc
 from tests.fakes.virtual_time import have_time_wait_for_threads
-from tests.scheduling import SplitScheduling, begins_with_its_own, is_for_another, is_split
+from tests.scheduling import SplitScheduling, is_for_another, is_split
 
 # A parent such as nohup, or a shell that starts us in the background, leaves these ignored, and children inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -78,9 +78,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         rank = next((FIRST.index(name) for name in FIRST if item.get_closest_marker(name)), len(FIRST))
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
-    own = {path: is_split(path, config.rootpath) for path in ranks}
-    own_first = begins_with_its_own(config)
-    items.sort(key=lambda item: (own[item.path] != own_first, ranks[item.path]))
+    # What is one process's own comes first, then what takes long: of the rest there is something for all in the end.
+    split = {path: is_split(path, config.rootpath) for path in ranks}
+    items.sort(key=lambda item: (not split[item.path], ranks[item.path]))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -38,15 +38,6 @@ def is_for_another(path: Path, config: pytest.Config) -> bool:
     return crc32(path.relative_to(config.rootpath).as_posix().encode()) % count != number % count
 
 
-def begins_with_its_own(config: pytest.Config) -> bool:
-    """Say whether this process first runs the files that it alone has: every other one does.
-
-    These compute, and most of the others wait, for processes above all. Who runs them at once leaves no processor idle.
-    """
-    of_worker: dict[str, Any] = getattr(config, "workerinput", {"workerid": "gw0"})
-    return int(of_worker["workerid"].removeprefix("gw")) % 2 == 0
-
-
 class SplitScheduling(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """Gives each process its files in its order: those that it alone has, and those of all that nobody has begun."""
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from xdist.workermanage import WorkerController
 
-from tests.scheduling import SplitScheduling, begins_with_its_own, is_for_another, is_split
+from tests.scheduling import SplitScheduling, is_for_another, is_split
 
 ROOT = Path(__file__).parents[1]
 OWN = "tests/actors/kit/test_{}.py"
@@ -42,11 +42,6 @@ def test_each_file_is_for_one_process_or_for_all() -> None:
     assert sum(is_split(path, ROOT) for path in files) > len(files) / 2
     alone = SimpleNamespace(rootpath=ROOT)
     assert not any(is_for_another(path, cast("pytest.Config", alone)) for path in files)
-
-
-def test_while_some_begin_with_their_own_others_begin_with_what_waits() -> None:
-    configs = [SimpleNamespace(workerinput={"workerid": f"gw{number}"}) for number in range(6)]
-    assert sum(begins_with_its_own(cast("pytest.Config", config)) for config in configs) == 3
 
 
 def scheduling(*collections: list[str]) -> tuple[SplitScheduling, list[Worker]]:
