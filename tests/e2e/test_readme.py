@@ -114,7 +114,7 @@ TRIED = {
     "mcpvisor logs time": Tried(prints=("mcpvisor ready",)),
     "mcpvisor restart time": Tried(prints=("time is restarted and ready",)),
     "mcpvisor --version": Tried(prints=("mcpvisor, version ",)),
-    ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 6")),
+    ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 4")),
 }
 """Every line but those of curl."""
 CURL = ("time:get_current_time", "Asia/Tokyo")
