@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
-Numbers = npt.NDArray[np.unsignedinteger]
-"""Whole numbers of the least type that holds them, see `narrow`."""
+Numbers = npt.NDArray[np.integer]
+"""Whole numbers of any type, for example of the least that holds them: see `narrow`."""
 Bools = npt.NDArray[np.bool_]
 
 _SHIFT = 32
@@ -35,8 +35,8 @@ def narrow(numbers: Sequence[int]) -> Numbers:
 class Triples:
     """Postings in any order: the n-th says that `documents[n]` holds `terms[n]` with `weights[n]`."""
 
-    terms: Ints | Numbers
-    documents: Ints | Numbers
+    terms: Numbers
+    documents: Numbers
     weights: Floats
 
     def move(self, names: Ints, first: int) -> Triples:
@@ -101,5 +101,5 @@ class Postings:
         return Postings(starts, documents, np.insert(weights, at, new.weights[order]))
 
 
-def _keys(terms: Ints | Numbers, documents: Ints | Numbers) -> npt.NDArray[np.int64]:
+def _keys(terms: Numbers, documents: Numbers) -> npt.NDArray[np.int64]:
     return (terms.astype(np.int64) << _SHIFT) | documents

@@ -131,3 +131,21 @@ def test_a_document_asked_for_by_path_is_the_first_hit(catalogue: list[list[Docu
     same = {document.key for document in every if document.key.casefold().strip() == wanted.key.casefold().strip()}
     assert hits[0].exact
     assert len(same) > 1 or hits[0].document.key == wanted.key
+
+
+@pytest.mark.parametrize("count", [3, 255, 256, 257, 700])
+def test_of_however_many_tools_of_a_server_each_is_found_beside_those_of_another(count: int) -> None:
+    """Numbers are kept in as few bytes as hold them: the last of a byte, and the first beyond it, are as others."""
+    documents = {
+        server: [
+            Document(
+                key=f"{server}:t{number}", kind="tool", server=server, name=f"t{number}", described=f"word{number}x"
+            )
+            for number in range(count)
+        ]
+        for server in ("alpha", "omega")
+    }
+    index = Index.empty().rebuild(analyse(server, texts) for server, texts in documents.items())
+    for number in {0, min(255, count - 1), count // 2, count - 1}:
+        found = find(index, f"word{number}x", limit=5)
+        assert {hit.document.key for hit in found.hits[:2]} == {f"alpha:t{number}", f"omega:t{number}"}

@@ -143,9 +143,9 @@ async def test_a_server_that_became_deaf_and_does_nothing_is_replaced_before_its
 @pytest.mark.parametrize("left", [False, True])
 async def test_a_server_that_is_busy_for_long_is_left_alone(tmp_path: Path, how: str, left: bool) -> None:
     ledger = tmp_path / "ledger"
-    async with real_server(ledger, unresponsive_s=0.05, watch_interval_s=0.1) as rig:
+    async with real_server(ledger, unresponsive_s=0.1, watch_interval_s=0.1) as rig:
         first = await call_after_pause(rig, "a")
-        reply = rig.submit(how, s=0.5)  # ten times as long as a silent server has
+        reply = rig.submit(how, s=1.0)  # ten times as long as a silent server has
         if left:
             while len(executions(ledger)) < 2:  # noqa: ASYNC110 - a file of another process
                 await trio.sleep(0.01)

@@ -31,7 +31,7 @@ from tests.fakes.remote_server import RemoteServer
 from tests.fakes.socket_server import SocketServer
 from tests.fakes.sse_server import SseServer
 
-LATE_S = 0.3
+LATE_S = 0.5
 SETTINGS = ServerSettings(unresponsive_s=1.0, idle_timeout_s=0)
 TEST_S = 60.0
 LIMITS = HttpLimits()
@@ -105,8 +105,7 @@ async def test_a_server_that_answered_the_ping_is_not_killed(
     monkeypatch: pytest.MonkeyPatch, reached: Callable[[], AbstractAsyncContextManager[Transport]]
 ) -> None:
     with trio.fail_after(TEST_S):
-        settings = ServerSettings(unresponsive_s=0.3, idle_timeout_s=0)
-        async with reached() as transport, running_server(transport=transport, settings=settings) as rig:
+        async with reached() as transport, running_server(transport=transport, settings=SETTINGS) as rig:
             await rig.wake()
             call_of_another = rig.submit("hang")
             monkeypatch.setattr(timers.Timers, "_run", fire_late)
