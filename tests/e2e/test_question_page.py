@@ -83,6 +83,15 @@ def test_a_person_answers_in_a_browser(daemon: Daemon) -> None:
     assert "hunter2" not in daemon.log
 
 
+def test_a_page_that_is_left_does_not_look_for_a_question_that_was_answered_meanwhile(daemon: Daemon) -> None:
+    told = trio.run(execute, daemon)["structuredContent"]
+    (question,) = told["questions"].values()
+    path = f"/api/questions/{question['page'].rpartition('/')[2]}"
+    seen = browse(question["page"], ["leave", path, '{"action": "decline"}'])
+    assert seen["trouble"] == []
+    assert trio.run(daemon.get, path).status_code == 404, "it was answered"
+
+
 def test_what_is_wrong_is_said_and_a_no_is_a_no(daemon: Daemon) -> None:
     told = trio.run(execute, daemon)["structuredContent"]
     (question,) = told["questions"].values()

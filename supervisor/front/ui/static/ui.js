@@ -7,11 +7,12 @@ const CALLS_MS = 1000; // between two looks where nothing happens but calls
 const CALLED = "event: mcp.tool.executed";
 const LOOK_MS = 5000; // where nothing is told
 const MOST_MS = 30000;
+const LEAVE_MS = 30000; // in which another page comes once this one is left, or it never does
 const bar = document.getElementById("live");
 const said = document.getElementById("said");
 // A page that shows what is shown once: an answer, what became of a form, a token that was made. Another look would take it away.
 const once = document.querySelector("input[type=password][autofocus], #try .answer, .once, [data-once]") !== null;
-let stream, timer, calls, lookedAt = 0, tries = 0, looking = false, again = false, looks = MOST_LOOKS, earnedAt = performance.now();
+let stream, timer, calls, lookedAt = 0, tries = 0, looking = false, again = false, looks = MOST_LOOKS, earnedAt = performance.now(), leftAt = -Infinity;
 
 function tell(text, wrong = false) {
   said.textContent = text;
@@ -104,8 +105,20 @@ function pause() {
   return PAUSE_MS * (1 - looks / MOST_LOOKS);
 }
 
+// Who has sent a form is about to see what became of it: what this page is of may be gone by then, and is not looked for.
+addEventListener("beforeunload", () => {
+  leftAt = performance.now();
+});
+addEventListener("pageshow", () => {
+  leftAt = -Infinity; // and whoever comes back to it sees it again
+});
+
+function isSeen() {
+  return !document.hidden && performance.now() - leftAt > LEAVE_MS;
+}
+
 async function look() {
-  if (document.hidden || once) return;
+  if (!isSeen() || once) return;
   if (looking) {
     again = true;
     return;
