@@ -113,7 +113,7 @@ async def measure(rounds: int) -> list[Compared]:
             for user in ("ana", "ben"):
                 await rig.admit(user)
             took: dict[tuple[str, bool], list[Took]] = {(probe, kind): [] for probe in PROBES for kind in (True, False)}
-            asker = Asker(at.client.base_url.port or 80)
+            asker = Asker(at.http.base_url.port or 80)
             for number in range(rounds + WARM_UP):
                 if number % MADE_ANEW_AFTER == 0:
                     things = await rig.things()

@@ -17,7 +17,8 @@ from supervisor.service.doors.everything import NAME_KEY, SERVER_KEY
 from tests.fakes.behaving_remote import MANNERS, OTHERS, BehavingRemote
 from tests.fakes.behaviours import BEHAVIOURS
 from tests.fakes.era_clients import EraClient, NoResult
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 ROOT = Path(__file__).parents[2]
 AT_ONCE = 8
@@ -135,7 +136,7 @@ async def look_before(entries: dict[str, Any], directory: Path) -> dict[str, See
     config = configuration(directory, entries, starts_per_s=100, cold_starts=8, **patient)
     with open_data_dir(directory / "data", {}) as data:
         async with running(config, data, patience_s=600) as http:
-            await until_ready(http)
+            await Client(http).ready()
             for name, row in (await rows(http)).items():
                 seen[name].row = row
             for era in ERAS:

@@ -23,8 +23,7 @@ from tests.e2e.daemons import stand_in
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryPeer, MemoryTransport
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 
 IDENTITY: Final[dict[str, Any]] = {
     "users": {"ana": {"role": "admin"}, "ben": {}},
@@ -88,7 +87,7 @@ def connect(server: DeployedServer) -> Transport:
 class Script:
     """The calls that were made, the oldest first. `meta` are those of the meta-tools that reached no server."""
 
-    def __init__(self, at: Doorway) -> None:
+    def __init__(self, at: World) -> None:
         self.at = at
         self.calls: list[Call] = []
         self.meta: list[Call] = []
@@ -100,7 +99,7 @@ class Script:
         info = {"name": CLIENTS[user], "version": "1"}
         body = modern("tools/call", {"name": name, "arguments": "ARGUMENTS"}, clientInfo=info)
         content = body.replace(b'"ARGUMENTS"', arguments.encode())
-        return await self.at.ask(user, "POST", "/mcp", content=content, headers=modern_headers("tools/call", name))
+        return await self.at[user].ask("POST", "/mcp", content=content, headers=modern_headers("tools/call", name))
 
     async def execute(self, user: str, path: str, arguments: str = "{}", **more: Any) -> None:
         server, _, name = path.partition(":")
@@ -111,7 +110,7 @@ class Script:
         self.calls.append(Call(user, server, name, bytes_in=len(arguments), **more))
 
     async def page(self, path: str, user: str = "ana", **wanted: Any) -> Any:
-        answer = await self.at.ask(user, "GET", path, params=wanted)
+        answer = await self.at[user].ask("GET", path, params=wanted)
         assert answer.status_code == 200, (path, answer.text)
         return answer.json()
 
@@ -140,7 +139,7 @@ class Script:
         pid = (await self.page("/api/servers/stand"))["pid"]
         os.kill(pid, signal.SIGKILL)
         await self.until("/api/servers/stand", lambda row: bool(row["state"] == "ready" and row["pid"] != pid))
-        assert (await self.at.ask("operator", "POST", "/api/servers/shop/sleep")).status_code == 200
+        assert (await self.at.operator.ask("POST", "/api/servers/shop/sleep")).status_code == 200
         await self.execute("ben", "shop:echo", '{"text":"a"}', bytes_out=size_of(echo_of({"text": "a"})), waited=True)
         for size in range(1, 6):
             text = {"text": "x" * size}
@@ -177,8 +176,8 @@ async def played(directory: Path, data: DataDir, **settings: Any) -> AsyncIterat
     """Run a daemon on which the script was played."""
     config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, **settings)
     async with running(config, data, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         for user in IDENTITY["users"]:
             await at.admit(user, role="admin")
         script = Script(at)

@@ -44,8 +44,7 @@ from tests.fakes.identity_provider import EC, ISSUER, NOW, MemoryProvider, signe
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 from tests.supervisor.test_providers_of_daemon import PUBLIC, challenge, port_of
 
 SERVERS: dict[str, Any] = {
@@ -122,7 +121,7 @@ def connect(server: DeployedServer) -> MemoryTransport:
 
 
 @asynccontextmanager
-async def doorway(directory: Path, data: DataDir, auth: str) -> AsyncIterator[tuple[Doorway, list[Credential]]]:
+async def doorway(directory: Path, data: DataDir, auth: str) -> AsyncIterator[tuple[World, list[Credential]]]:
     """A daemon, and what people may show there."""
     takes = {"tokens": auth in ("tokens", "both"), "issuers": auth in ("oauth", "both")}
     issuers = [{"issuer": ISSUER, "audience": ["the daemon"]}] if takes["issuers"] else []
@@ -131,8 +130,8 @@ async def doorway(directory: Path, data: DataDir, auth: str) -> AsyncIterator[tu
     late_s = [0.0]
     config = configuration(directory, servers, auth=auth, identity=identity, **SETTINGS)
     async with running(config, data, 300, connect=connect, clock=lambda: NOW + late_s[0]) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         shown = [*nothing(at), *always_wrong(), *operators(at)]
         shown += await own(at, late_s) if takes["tokens"] else [bearer(ELSEWHERE[0], "wrong", new_token())]
         shown += [*of_provider()] if takes["issuers"] else [bearer(ELSEWHERE[1], "wrong", signed(sub="1"))]
@@ -143,12 +142,12 @@ def without_subjects() -> dict[str, Any]:
     return {name: {"role": role} for name, (role, _) in PEOPLE.items()}
 
 
-def nothing(at: Doorway) -> Iterator[Credential]:
+def nothing(at: World) -> Iterator[Credential]:
     yield Credential("nothing", "nothing")
     yield Credential("a cookie", "nothing", (("cookie", f"token={at.keys['operator']}"),))
 
 
-def operators(at: Doorway) -> Iterator[Credential]:
+def operators(at: World) -> Iterator[Credential]:
     yield bearer("the key of the daemon", "admin", at.keys["operator"])
 
 
@@ -163,7 +162,7 @@ def always_wrong() -> Iterator[Credential]:
     yield bearer("a pass of another key", "wrong", f"mcpvop_{int(NOW)}_{'0' * 64}")
 
 
-async def own(at: Doorway, late_s: list[float]) -> list[Credential]:
+async def own(at: World, late_s: list[float]) -> list[Credential]:
     """Tokens of the daemon, of each role and for one server; late by the clock that makes one of them expire."""
     shown = []
     for what, user, column, more in (
@@ -181,7 +180,7 @@ async def own(at: Doorway, late_s: list[float]) -> list[Credential]:
         id_ = await at.admit(user, **more)
         shown.append(bearer(what, column, at.keys[user], user))  # type: ignore[arg-type]
         if "revoked" in what:
-            assert (await at.ask("operator", "DELETE", f"/api/access-tokens/{id_}")).status_code == 200
+            assert (await at.operator.ask("DELETE", f"/api/access-tokens/{id_}")).status_code == 200
         if "server" in more and "another" not in what and "expired" not in what:
             shown.append(Credential("one in the address", "one server", token=at.keys[user]))
     late_s[0] += 61.0
@@ -212,7 +211,7 @@ def of_provider() -> Iterator[Credential]:
 class Rig:
     """Asks a daemon, and collects what is not as the table says."""
 
-    def __init__(self, at: Doorway, auth: str) -> None:
+    def __init__(self, at: World, auth: str) -> None:
         self.at = at
         self.auth = auth
         self.wrong: list[str] = []
@@ -228,7 +227,7 @@ class Rig:
 
     async def ask(self, credential: Credential, method: str, path: str, **more: Any) -> httpx2.Response:
         headers = [*credential.headers, *more.pop("headers", {}).items()]
-        return await self.at.client.request(method, credential.at(path), headers=headers, **more)
+        return await self.at.http.request(method, credential.at(path), headers=headers, **more)
 
     def told(self, answer: httpx2.Response, credential: Credential, path: str, *, hidden: bytes | None = None) -> str:
         """Return what an answer is in the table. `hidden`: that of a thing which does not exist."""
@@ -403,7 +402,7 @@ async def ask_http(rig: Rig, rows: tuple[Row, Row], credential: Credential, path
     if session:
         headers = {"accept": "text/event-stream", **session}
         shown = [*credential.headers, *headers.items()]
-        async with rig.at.client.stream("GET", credential.at(path), headers=shown) as stream:
+        async with rig.at.http.stream("GET", credential.at(path), headers=shown) as stream:
             told = (
                 rig.told(stream, credential, path) if stream.status_code == 200 else await read(rig, stream, credential)
             )

@@ -17,8 +17,7 @@ from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 
 CONFIGURED = "canary-6f1c-of-the-shop"
 GIVEN = "canary that was typed"
@@ -40,23 +39,23 @@ def connect(server: DeployedServer) -> MemoryTransport:
 
 
 @asynccontextmanager
-async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[Doorway]:
+async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[World]:
     config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, **settings)
     async with running(config, data, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         for user in IDENTITY["users"]:
             await at.admit(user, role="admin")
         yield at
 
 
-async def execute(at: Doorway, who: str, path: str = "desk:echo", arguments: Any = ARGUMENTS) -> Any:
-    return await at.call(who, "execute_mcp_tool", tool_path=path, arguments=arguments)
+async def execute(at: World, who: str, path: str = "desk:echo", arguments: Any = ARGUMENTS) -> Any:
+    return await at[who].result("execute_mcp_tool", tool_path=path, arguments=arguments)
 
 
-async def arguments(at: Doorway, who: str, **wanted: Any) -> list[Any]:
+async def arguments(at: World, who: str, **wanted: Any) -> list[Any]:
     """Return the arguments of the calls that somebody sees, the oldest first."""
-    answer = await at.ask(who, "GET", "/api/calls", params={"meta_tools": "true", **wanted})
+    answer = await at[who].ask("GET", "/api/calls", params={"meta_tools": "true", **wanted})
     return [row["arguments"] for row in reversed(answer.json()["calls"])]
 
 
@@ -64,7 +63,7 @@ async def test_they_are_not_kept_unless_a_setting_says_so(tmp_path: Path, data: 
     async with daemon(tmp_path, data) as at:
         await execute(at, "ben")
         assert await arguments(at, "ben") == await arguments(at, "ana") == [None]
-        page = (await at.ask("ana", "GET", "/ui/calls")).text
+        page = (await at["ana"].ask("GET", "/ui/calls")).text
         assert NOT_KEPT in page
         assert "<details>" not in page
 
@@ -72,22 +71,22 @@ async def test_they_are_not_kept_unless_a_setting_says_so(tmp_path: Path, data: 
 async def test_whoever_called_and_an_admin_see_them_without_secrets(tmp_path: Path, data: DataDir) -> None:
     async with daemon(tmp_path, data, calls_keep_arguments=True) as at:
         await execute(at, "ben")
-        await at.call("ben", "discover_mcp_tools", query=f"say {CONFIGURED} again")
+        await at["ben"].result("discover_mcp_tools", query=f"say {CONFIGURED} again")
         await execute(at, "ben", "desk:none")
-        await at.rpc("ben", "tools/call", "/mcp/all", name="desk__echo", arguments=ARGUMENTS)
-        await at.rpc("ben", "tools/call", "/mcp/servers/desk", name="echo", arguments=ARGUMENTS)
+        await at["ben"].at("/mcp/all").send("tools/call", name="desk__echo", arguments=ARGUMENTS)
+        await at["ben"].at("/mcp/servers/desk").send("tools/call", name="echo", arguments=ARGUMENTS)
         rejected = {**SHOWN, "motto": MARKED}  # no tool, no schema
         told = [SHOWN, {"query": "say *** again"}, rejected, SHOWN, SHOWN]
         assert await arguments(at, "ben") == await arguments(at, "ana") == told
         assert await arguments(at, "cem") == [None] * 5, "an auditor sees that something was called, not with what"
         assert await arguments(at, "dan") == []
         for who, count in (("ben", 4), ("ana", 4), ("cem", 0)):
-            page = (await at.ask(who, "GET", "/ui/calls")).text
+            page = (await at[who].ask("GET", "/ui/calls")).text
             assert KEPT in page
             assert page.count("<summary>arguments</summary>") == count
             assert ("a\\u202eb ***" in page) == (count > 0)
             assert "\u202e" not in page
-        assert len((await at.ask("dan", "GET", "/ui/calls")).text.split("<details>")) == 1
+        assert len((await at["dan"].ask("GET", "/ui/calls")).text.split("<details>")) == 1
 
 
 @pytest.mark.case("I15")
@@ -100,12 +99,12 @@ async def test_no_secret_and_no_argument_gets_anywhere_else(
         for path in ("desk:echo", "desk:refuse", "desk:none"):
             await execute(at, "ben", path, {key: value for key, value in given.items() if key != "motto"})
         with trio.fail_after(30):
-            while (await at.ask("ana", "GET", "/api/status")).json()["store"]["pending_writes"]:  # noqa: ASYNC110
+            while (await at["ana"].ask("GET", "/api/status")).json()["store"]["pending_writes"]:  # noqa: ASYNC110
                 await trio.sleep(0.02)
         paths = ("/api/calls", "/ui/calls", "/ui", "/ui/servers/desk", "/api/usage", "/metrics", "/api/status/debug")
-        said = {path: (await at.ask("ana", "GET", path, params=META)).text for path in paths}
-        said["events"] = (await at.ask("ana", "GET", "/api/events/kept")).text
-        said["audit"] = (await at.ask("ana", "GET", "/api/audit")).text
+        said = {path: (await at["ana"].ask("GET", path, params=META)).text for path in paths}
+        said["events"] = (await at["ana"].ask("GET", "/api/events/kept")).text
+        said["audit"] = (await at["ana"].ask("GET", "/api/audit")).text
         assert "harmless but private" in said["/api/calls"]
     said["log"] = caplog.text
     with closing(sqlite3.connect(data.database)) as store:
@@ -131,10 +130,10 @@ async def test_when_the_setting_goes_they_are_gone(tmp_path: Path, data: DataDir
             body = json.loads(path.read_text())
             body["supervisor"]["calls_keep_arguments"] = wanted
             path.write_text(json.dumps(body))
-            reloaded = await at.ask("operator", "POST", "/api/reload")
+            reloaded = await at.operator.ask("POST", "/api/reload")
             assert reloaded.status_code == 200, reloaded.text
             assert await arguments(at, "ben") == [None]
-            assert (KEPT if wanted else NOT_KEPT) in (await at.ask("ben", "GET", "/ui/calls")).text
+            assert (KEPT if wanted else NOT_KEPT) in (await at["ben"].ask("GET", "/ui/calls")).text
         await execute(at, "ben")
         assert await arguments(at, "ben") == [None, SHOWN]
 

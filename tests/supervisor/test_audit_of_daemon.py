@@ -22,8 +22,7 @@ from supervisor.store.records import DAY_S
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 
 CANARY = "canary-5e1f"
 SERVERS: dict[str, Any] = {
@@ -45,14 +44,12 @@ def connect(server: DeployedServer) -> MemoryTransport:
     return MemoryTransport(FakeServer(tools=[tool(name) for name in ("tell", "wind", "hidden")]).serve)
 
 
-class Scene(Doorway):
+class Scene(World):
     """A daemon with an audit, and what it has recorded."""
 
     async def records(self, **filters: Any) -> list[dict[str, Any]]:
         """All of them, the newest last."""
-        answer = await self.ask("operator", "GET", "/api/audit", params={"limit": 500, **filters})
-        assert answer.status_code == 200, answer.text
-        records: list[dict[str, Any]] = answer.json()["records"][::-1]
+        records: list[dict[str, Any]] = (await self.operator.page("/api/audit", limit=500, **filters))["records"][::-1]
         return records
 
     async def new_since(self, id_: int) -> list[dict[str, Any]]:
@@ -66,8 +63,8 @@ async def scene(directory: Path, data: DataDir, **settings: Any) -> AsyncIterato
     settings = {"auth": "tokens", "identity": IDENTITY, "reload_on_change": False, **settings}
     config = configuration(directory, SERVERS, **settings)
     async with running(config, data, connect=connect, **more) as client:
-        at = Scene(client, data.key("page").hex())
-        await until_ready(at)
+        at = Scene(client, data)
+        await at.operator.ready()
         yield at
 
 
@@ -76,20 +73,20 @@ async def confirmed(at: Scene, who: str, answer: dict[str, Any]) -> None:
     meta = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
     params: dict[str, Any] = {"name": "clock__wind", "arguments": {"key": CANARY}, "_meta": meta}
     headers = modern_headers("tools/call", "clock__wind")
-    asked = (await at.ask(who, "POST", "/mcp/all", headers=headers, json=rpc(params))).json()["result"]
+    asked = (await at[who].ask("POST", "/mcp/all", headers=headers, json=rpc(params))).json()["result"]
     assert asked["resultType"] == "input_required"
     params |= {"inputResponses": {"confirm": answer}, "requestState": asked["requestState"]}
-    await at.ask(who, "POST", "/mcp/all", headers=headers, json=rpc(params))
+    await at[who].ask("POST", "/mcp/all", headers=headers, json=rpc(params))
 
 
 async def confirmed_elsewhere(at: Scene, who: str, action: str) -> None:
     """Call a tool that needs a yes, as a client that cannot be asked and does not come back; a program answers."""
     given = {"tool_path": "clock:wind", "arguments": {"key": CANARY}}
-    await at.rpc(who, "tools/call", name="execute_mcp_tool", arguments=given)
-    (question,) = (await at.ask(who, "GET", "/api/questions")).json()["questions"]
+    await at[who].send("tools/call", name="execute_mcp_tool", arguments=given)
+    (question,) = (await at[who].ask("GET", "/api/questions")).json()["questions"]
     content = {"content": {"run": True, "remember": "always"}} if action == "accept" else {}
     answer = {"action": action, **content}
-    assert (await at.ask(who, "POST", f"/api/questions/{question['id']}", json=answer)).status_code == 200
+    assert (await at[who].ask("POST", f"/api/questions/{question['id']}", json=answer)).status_code == 200
 
 
 def rpc(params: dict[str, Any]) -> dict[str, Any]:
@@ -98,46 +95,46 @@ def rpc(params: dict[str, Any]) -> dict[str, Any]:
 
 async def edited(at: Scene) -> None:
     patch = {"entry": {"description": CANARY, "idle_timeout_s": 60}}
-    assert (await at.ask("ana", "PATCH", "/api/servers/clock", json=patch)).status_code == 200
+    assert (await at["ana"].ask("PATCH", "/api/servers/clock", json=patch)).status_code == 200
 
 
 async def added(at: Scene) -> None:
     new = {"name": "new", "entry": {"command": "x", "env": {"K": CANARY}}, "ephemeral": True}
-    assert (await at.ask("ana", "POST", "/api/servers", json=new)).status_code == 201
+    assert (await at["ana"].ask("POST", "/api/servers", json=new)).status_code == 201
 
 
 async def refused_again(at: Scene) -> None:
     """Four times within a minute, or in two."""
     for _ in range(4):
-        assert (await at.ask("ben", "GET", "/api/status")).status_code == 404
+        assert (await at["ben"].ask("GET", "/api/status")).status_code == 404
 
 
 async def hidden_called(at: Scene) -> None:
     for name, door in (("clock:hidden", "/mcp"), ("clock__hidden", "/mcp/all"), ("hidden", "/mcp/servers/clock")):
-        assert "error" in json.dumps((await at.rpc("ben", "tools/call", door, name=name, arguments={})).json())
+        assert "error" in json.dumps(await at["ben"].at(door).rpc("tools/call", name=name, arguments={}))
 
 
 async def submitted(at: Scene, path: str, **fields: str) -> None:
     """Send a form of the dashboard."""
-    token = re.findall(r'name="token" value="([^"]+)"', (await at.ask("ana", "GET", "/ui/servers/clock")).text)[0]
-    assert (await at.ask("ana", "POST", path, data={"token": token, **fields})).status_code < 500
+    token = re.findall(r'name="token" value="([^"]+)"', (await at["ana"].ask("GET", "/ui/servers/clock")).text)[0]
+    assert (await at["ana"].ask("POST", path, data={"token": token, **fields})).status_code < 500
 
 
 ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str, str, str]]]] = {
     "an order": (
-        lambda at: at.ask("ana", "POST", "/api/servers/clock/sleep"),
+        lambda at: at["ana"].ask("POST", "/api/servers/clock/sleep"),
         [("server.sleep", "clock", "done", "ana")],
     ),
     "an order of the operator": (
-        lambda at: at.ask("operator", "POST", "/api/servers/clock/refresh"),
+        lambda at: at.operator.ask("POST", "/api/servers/clock/refresh"),
         [("server.refresh", "clock", "done", "")],
     ),
     "an order for no server": (
-        lambda at: at.ask("ana", "POST", "/api/servers/none/restart"),
+        lambda at: at["ana"].ask("POST", "/api/servers/none/restart"),
         [("server.restart", "none", "refused", "ana")],
     ),
     "an order that fails": (
-        lambda at: at.ask("ana", "POST", "/api/servers/far/login"),
+        lambda at: at["ana"].ask("POST", "/api/servers/far/login"),
         [("login.begin", "far", "failed", "ana")],
     ),
     "an order on the dashboard": (
@@ -153,20 +150,20 @@ ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str,
         [("value.give", "clock", "refused", "ana")],
     ),
     "a token": (
-        lambda at: at.ask("ana", "POST", "/api/access-tokens", json={"user": "ben", "label": CANARY}),
+        lambda at: at["ana"].ask("POST", "/api/access-tokens", json={"user": "ben", "label": CANARY}),
         [("token.create", "", "done", "ana")],
     ),
     "a server more": (added, [("configuration.load", "", "done", "ana"), ("server.add", "new", "done", "ana")]),
     "a server that cannot be added": (
-        lambda at: at.ask("ana", "POST", "/api/servers", json={"name": "x", "entry": {"comand": CANARY}}),
+        lambda at: at["ana"].ask("POST", "/api/servers", json={"name": "x", "entry": {"comand": CANARY}}),
         [("server.add", "x", "refused", "ana")],
     ),
     "another entry": (edited, [("configuration.load", "", "done", "ana"), ("server.change", "clock", "done", "ana")]),
     "a server less": (
-        lambda at: at.ask("operator", "DELETE", "/api/servers/far"),
+        lambda at: at.operator.ask("DELETE", "/api/servers/far"),
         [("configuration.load", "", "done", ""), ("server.remove", "far", "done", "")],
     ),
-    "a reading that finds nothing new": (lambda at: at.ask("ana", "POST", "/api/reload"), []),
+    "a reading that finds nothing new": (lambda at: at["ana"].ask("POST", "/api/reload"), []),
     "a yes": (lambda at: confirmed(at, "ben", YES), [("tool.confirm", "clock:wind", "done", "ben")]),
     "a no": (
         lambda at: confirmed(at, "ben", {"action": "decline"}),
@@ -180,8 +177,8 @@ ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str,
         lambda at: confirmed_elsewhere(at, "ben", "decline"),
         [("tool.confirm", "clock:wind", "refused", "ben")],
     ),
-    "a call": (lambda at: at.rpc("ben", "tools/call", "/mcp/all", name="clock__tell", arguments={"x": CANARY}), []),
-    "a page that is read": (lambda at: at.ask("ana", "GET", "/api/status"), []),
+    "a call": (lambda at: at["ben"].at("/mcp/all").send("tools/call", name="clock__tell", arguments={"x": CANARY}), []),
+    "a page that is read": (lambda at: at["ana"].ask("GET", "/api/status"), []),
 }
 """What is done, and the records that it leaves: action, target, outcome, user."""
 
@@ -213,11 +210,11 @@ async def test_what_repeats_within_a_minute_shares_a_record(tmp_path: Path, data
     async with scene(tmp_path, data, clock=lambda: now) as at:
         await at.admit("ben")
         for shown in ("x", new_token(), f"mcpv_{CANARY}"):
-            assert (await at.rpc(shown, "ping")).status_code == 401
+            assert (await at[shown].send("ping")).status_code == 401
         await refused_again(at)
         await hidden_called(at)
         for _ in range(2):  # nobody can be asked
-            await at.rpc("ben", "tools/call", "/mcp/all", name="clock__wind", arguments={"key": CANARY})
+            await at["ben"].at("/mcp/all").send("tools/call", name="clock__wind", arguments={"key": CANARY})
         before = await at.records()
         assert not [
             each for each in before if each["action"] in ("credential.check", "page.ask", "tool.confirm", "tool.refuse")
@@ -252,8 +249,8 @@ async def test_records_survive_a_restart_and_are_gone_when_they_are_too_old(tmp_
 async def test_calls_are_recorded_where_that_is_wanted_and_never_their_arguments(tmp_path: Path, data: DataDir) -> None:
     async with scene(tmp_path, data, audit_calls=True) as at:
         await at.admit("ben")
-        await at.call("ben", "execute_mcp_tool", tool_path="clock:tell", arguments={"x": CANARY})
-        await at.rpc("ben", "tools/call", "/mcp/servers/clock", name="tell", arguments={"x": CANARY})
+        await at["ben"].result("execute_mcp_tool", tool_path="clock:tell", arguments={"x": CANARY})
+        await at["ben"].at("/mcp/servers/clock").send("tools/call", name="tell", arguments={"x": CANARY})
         records = await at.records(action="tool")
         said = [(each["action"], each["target"], each["user"], each["door"], each["request"]) for each in records]
         assert said == [("tool.call", "clock:tell", "ben", door, "1") for door in ("/mcp", "/mcp/servers/clock")]
@@ -267,10 +264,10 @@ async def test_the_file_is_recorded_by_its_digest_with_who_wanted_it_read(tmp_pa
         file = tmp_path / "mcp.json"
         text = file.read_text()
         file.write_text(text.replace('"wind"', '"none"'))
-        assert (await at.ask("operator", "POST", "/api/reload")).json()["outcome"] == "applied"
+        assert (await at.operator.ask("POST", "/api/reload")).json()["outcome"] == "applied"
         file.write_text(text.replace('"confirm"', f'"{CANARY}"'))
         for _ in range(2):
-            assert (await at.ask("operator", "POST", "/api/reload")).status_code == 422
+            assert (await at.operator.ask("POST", "/api/reload")).status_code == 422
         start, applied, refused = await at.records()
         assert (applied["outcome"], applied["target"], applied["credential"]) == ("done", str(file), "operator")
         assert applied["detail"].startswith("for an order; sha256 ")
@@ -296,7 +293,7 @@ async def test_a_change_of_the_file_is_recorded_as_what_had_it_read(tmp_path: Pa
 
 async def test_where_nobody_is_asked_everybody_is_the_operator(tmp_path: Path, data: DataDir) -> None:
     async with scene(tmp_path, data, auth="none", identity={}) as at:
-        assert (await at.ask(None, "POST", "/api/servers/clock/sleep")).status_code == 200
+        assert (await at.ask("POST", "/api/servers/clock/sleep")).status_code == 200
         (record,) = await at.records(action="server")
         assert (record["principal"], record["user"], record["credential"]) == ("local", "", "")
         assert (record["role"], record["address"]) == ("admin", "127.0.0.1")
@@ -308,11 +305,11 @@ async def test_what_is_wrong_with_a_question_is_said(tmp_path: Path, data: DataD
         wrong = {"action": "tokens", "user": "a:b", "since": "yesterday", "before": "0", "limit": "501", "by": "me"}
         said = {"action": "write one of audit", "user": "the name holds", "by": "there is no parameter"}
         for name, value in wrong.items():
-            answer = await at.ask("operator", "GET", "/api/audit", params={name: value})
+            answer = await at.operator.ask("GET", "/api/audit", params={name: value})
             assert answer.status_code == 400
             assert said.get(name, f"'{name}'") in answer.json()["error"]["message"]
-        assert (await at.ask("ben", "GET", "/api/audit")).status_code == 404
-        assert (await at.ask("operator", "GET", "/api/status")).json()["audit"] == {
+        assert (await at["ben"].ask("GET", "/api/audit")).status_code == 404
+        assert (await at.operator.ask("GET", "/api/status")).json()["audit"] == {
             "days": 90,
             "calls": False,
             "lost": 0,

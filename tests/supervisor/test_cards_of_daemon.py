@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.host.datadir import DataDir
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, connect, doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
+from tests.supervisor.test_identity_of_daemon import connect, doorway
 
 CATALOGUE, REGISTRY = "/.well-known/ai-catalog.json", "/v0.1/servers"
 SECRET = "hunter22hunter22"
@@ -20,20 +20,20 @@ SERVERS: dict[str, Any] = {
 }
 
 
-async def paths(at: Doorway, who: str | None) -> list[str]:
+async def paths(at: World, who: str | None) -> list[str]:
     """The doors that the catalogue names, by their paths."""
-    entries = (await at.ask(who, "GET", CATALOGUE)).json()["entries"]
-    return [entry["url"].removeprefix(str(at.client.base_url)).removesuffix("/server-card") for entry in entries]
+    entries = (await at[who].ask("GET", CATALOGUE)).json()["entries"]
+    return [entry["url"].removeprefix(str(at.http.base_url)).removesuffix("/server-card") for entry in entries]
 
 
-async def names(at: Doorway, who: str, **asked: Any) -> list[str]:
-    page = (await at.ask(who, "GET", REGISTRY, params=asked)).json()
+async def names(at: World, who: str, **asked: Any) -> list[str]:
+    page = (await at[who].ask("GET", REGISTRY, params=asked)).json()
     return [row["server"]["name"].removeprefix("localhost/") for row in page["servers"]]
 
 
 async def test_a_card_leads_to_a_server_that_answers(tmp_path: Path, data: DataDir) -> None:
     async with running(configuration(tmp_path, SERVERS), data, connect=connect) as client:
-        await until_ready(Doorway(client, "none is needed"))
+        await World(client, data).ready()
         catalogue = await client.get(CATALOGUE)
         assert catalogue.headers["content-type"] == "application/ai-catalog+json"
         assert catalogue.json()["specVersion"] == "1.0"
@@ -64,13 +64,13 @@ async def test_what_somebody_does_not_see_is_in_no_document(tmp_path: Path, data
         for name in ("vault", "none", "off"):
             paths_of_it = (f"/mcp/servers/{name}/server-card", f"{REGISTRY}/localhost%2Fmcp.servers.{name}/versions")
             for path in paths_of_it:
-                assert (await at.ask("ben", "GET", path)).status_code == 404
-                assert (await at.ask(None, "GET", path)).status_code == 401
-        assert (await at.ask(None, "GET", REGISTRY)).status_code == 401
+                assert (await at["ben"].ask("GET", path)).status_code == 404
+                assert (await at.ask("GET", path)).status_code == 401
+        assert (await at.ask("GET", REGISTRY)).status_code == 401
         for path in (CATALOGUE, "/mcp/server-card", "/mcp/all/server-card"):
-            assert (await at.ask(None, "GET", path)).status_code == 200
-            assert (await at.ask("wrong", "GET", path)).status_code == 401
-        card = (await at.ask("ben", "GET", "/mcp/servers/clock/server-card")).json()
+            assert (await at.ask("GET", path)).status_code == 200
+            assert (await at["wrong"].ask("GET", path)).status_code == 401
+        card = (await at["ben"].ask("GET", "/mcp/servers/clock/server-card")).json()
         assert card["description"] == "what time it is"
         assert card["remotes"][0]["headers"][0]["isRequired"]
 
@@ -78,7 +78,7 @@ async def test_what_somebody_does_not_see_is_in_no_document(tmp_path: Path, data
 async def test_no_document_has_what_a_server_is_started_with(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, SERVERS) as at:
         for path in (CATALOGUE, "/mcp/servers/search/server-card", REGISTRY):
-            text = (await at.ask("operator", "GET", path)).text
+            text = (await at.operator.ask("GET", path)).text
             assert "search" in text
             assert not any(each in text for each in (SECRET, "/opt/secret", "KEY"))
 
@@ -94,16 +94,16 @@ async def test_who_has_a_document_is_told_so_until_it_changes(tmp_path: Path, da
     async with doorway(tmp_path, data, SERVERS) as at:
         await at.admit("ben")
         for path in (CATALOGUE, "/mcp/servers/clock/server-card", REGISTRY):
-            first = await at.ask("ben", "GET", path)
+            first = await at["ben"].ask("GET", path)
             assert first.headers["cache-control"] == "private, no-cache"
-            again = await at.ask("ben", "GET", path, headers={"if-none-match": first.headers["etag"]})
+            again = await at["ben"].ask("GET", path, headers={"if-none-match": first.headers["etag"]})
             assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
             assert "content-length" not in again.headers
-        had = (await at.ask("operator", "GET", CATALOGUE)).headers["etag"]
-        assert (await at.ask("ben", "GET", CATALOGUE, headers={"if-none-match": had})).status_code == 200
-        stopped = await at.ask("operator", "POST", "/api/servers/clock/disable")
+        had = (await at.operator.ask("GET", CATALOGUE)).headers["etag"]
+        assert (await at["ben"].ask("GET", CATALOGUE, headers={"if-none-match": had})).status_code == 200
+        stopped = await at.operator.ask("POST", "/api/servers/clock/disable")
         assert stopped.status_code == 200
-        assert (await at.ask("operator", "GET", CATALOGUE, headers={"if-none-match": had})).status_code == 200
+        assert (await at.operator.ask("GET", CATALOGUE, headers={"if-none-match": had})).status_code == 200
         assert "/mcp/servers/clock" not in await paths(at, "ben")
 
 
@@ -113,7 +113,7 @@ async def test_the_registry_is_read_by_pages_and_by_what_changed(tmp_path: Path,
         assert every == ["mcp", "mcp.all", "mcp.servers.clock", "mcp.servers.search", "mcp.servers.vault"]
         found, cursor = [], ""
         while True:
-            page = (await at.ask("operator", "GET", REGISTRY, params={"limit": 2, "cursor": cursor})).json()
+            page = (await at.operator.ask("GET", REGISTRY, params={"limit": 2, "cursor": cursor})).json()
             found += [row["server"]["name"].removeprefix("localhost/") for row in page["servers"]]
             assert page["metadata"]["count"] == len(page["servers"])
             if not (cursor := page["metadata"].get("nextCursor", "")):
@@ -126,9 +126,9 @@ async def test_the_registry_is_read_by_pages_and_by_what_changed(tmp_path: Path,
         assert await names(at, "operator", updated_since="2020-01-01T00:00:00Z") == every
         assert await names(at, "operator", updated_since=later.isoformat()) == []
         for wrong in ({"limit": 0}, {"updated_since": "yesterday"}, {"page": 2}):
-            assert (await at.ask("operator", "GET", REGISTRY, params=wrong)).status_code == 400
+            assert (await at.operator.ask("GET", REGISTRY, params=wrong)).status_code == 400
         versions = f"{REGISTRY}/localhost%2Fmcp.servers.clock/versions"
-        (row,) = (await at.ask("operator", "GET", versions)).json()["servers"]
-        assert (await at.ask("operator", "GET", f"{versions}/latest")).json() == row
-        assert (await at.ask("operator", "GET", f"{versions}/{row['server']['version']}")).json() == row
-        assert (await at.ask("operator", "GET", f"{versions}/9.9.9")).status_code == 404
+        (row,) = (await at.operator.ask("GET", versions)).json()["servers"]
+        assert (await at.operator.ask("GET", f"{versions}/latest")).json() == row
+        assert (await at.operator.ask("GET", f"{versions}/{row['server']['version']}")).json() == row
+        assert (await at.operator.ask("GET", f"{versions}/9.9.9")).status_code == 404

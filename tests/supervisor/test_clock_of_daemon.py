@@ -14,7 +14,8 @@ from supervisor.host.datadir import DataDir
 from tests.fakes.clock import Clock
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 DAY_S = 86_400.0
 NOW = 1_800_000_000.0
@@ -68,7 +69,7 @@ async def test_a_clock_that_is_set_by_a_day_ends_nothing_early_and_shows_nothing
     clock.now = NOW
     config = configuration(tmp_path, {"s": {"command": "x", "call_timeout_s": 600}})
     async with running(config, data, clock=clock, connect=lambda server: MemoryTransport(fake.serve)) as client:
-        await until_ready(client)
+        await Client(client).ready()
         hello = {
             "protocolVersion": "2025-11-25",
             "capabilities": {},

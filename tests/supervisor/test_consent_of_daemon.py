@@ -23,7 +23,8 @@ from tests.fakes.memory import MemoryTransport
 from tests.fakes.shown_calls import decoded_call
 from tests.fakes.websocket_client import open_websocket
 from tests.fakes.whole_server import WholeServer
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 YES = {"action": "accept", "content": {"run": True}}
 MODERN_META = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
@@ -123,7 +124,7 @@ def test_what_was_shown_is_what_the_server_received(calls: list[tuple[Call, bool
         with directories() as (path, data):
             config = configuration(path, {"one": {"command": "x", "confirm": ["*"]}})
             async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-                await until_ready(client)
+                await Client(client).ready()
                 for call, is_modern in calls:
                     before = server.methods().count("tools/call")
                     confirmed = confirmed_in_modern_era if is_modern else confirmed_in_legacy_era
@@ -146,7 +147,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[tuple[httpx2.AsyncClient, Who
     with open_data_dir(tmp_path / "data", {}) as data:
         config = configuration(tmp_path, {"one": {"command": "x", "confirm": ["*"]}})
         async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
             yield client, server
 
 
@@ -187,7 +188,7 @@ async def test_arguments_with_a_key_twice_are_refused_at_every_door(tmp_path: Pa
     with open_data_dir(tmp_path / "data", {}) as data:
         config = configuration(tmp_path, {"one": {"command": "x"}})
         async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
             for call in REFUSED:
                 over_http = await client.post(call[0], headers=JSON_HEADERS, content=message(params_of(call)))
                 async with open_websocket(client.base_url.port or 0, call[0]) as socket:
@@ -217,7 +218,7 @@ async def test_of_two_names_of_a_tool_none_reaches_a_server_that_was_not_looked_
     with open_data_dir(tmp_path / "data", {}) as data:
         config = configuration(tmp_path, {"one": {"command": "x", "confirm": ["tool2"]}})
         async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
             for door, name in DOORS.items():
                 for params in TWO_NAMES:
                     text = params.replace("%s", name.removesuffix("tool1"))
@@ -235,7 +236,7 @@ async def test_a_model_is_told_that_the_daemon_asks_for_a_yes_and_not_the_server
     config = configuration(tmp_path, {"one": {"command": "x"}}, confirm="dangerous")
     with open_data_dir(tmp_path / "data", {}) as data:
         async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
             params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "one:echo", "arguments": {}}}
             body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
             told = (await client.post("/mcp", json=body)).json()["result"]["content"][0]["text"]

@@ -15,9 +15,8 @@ from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
+from tests.scenario.daemon import World, configuration, running
 from tests.supervisor.commands.test_cli import ask as command
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}}
 ENTRY: dict[str, Any] = {"command": "x", "confirm": ["echo", "sleep"]}
@@ -36,16 +35,16 @@ class Desk:
 
 
 @asynccontextmanager
-async def daemon(directory: Path, data: DataDir, desk: Desk) -> AsyncIterator[Doorway]:
+async def daemon(directory: Path, data: DataDir, desk: Desk) -> AsyncIterator[World]:
     config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY)
     async with running(config, data, connect=desk.connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         yield at
 
 
 async def call(
-    at: Doorway,
+    at: World,
     who: str,
     remember: str | None = "once",
     *,
@@ -68,7 +67,7 @@ async def call(
     async def post(**more: Any) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**params, **more}}
         headers = modern_headers("tools/call", "execute_mcp_tool")
-        return (await at.ask(who, "POST", "/mcp", content=json.dumps(body), headers=headers)).json()["result"]
+        return (await at[who].ask("POST", "/mcp", content=json.dumps(body), headers=headers)).json()["result"]
 
     told = await post()
     if "inputRequests" not in told:
@@ -112,7 +111,7 @@ async def test_a_yes_for_good_is_kept_and_ends_with_the_definition_that_it_was_f
         assert not await call(again, "ben")
         assert await call(again, "ben", name="sleep"), "what was for a session is over"
         desk.fake.tools[0]["description"] = "Does something else now."
-        assert (await again.ask("ana", "POST", "/api/servers/desk/refresh")).status_code == 200
+        assert (await again["ana"].ask("POST", "/api/servers/desk/refresh")).status_code == 200
         assert await call(again, "ben"), "it is another tool by now"
 
 
@@ -122,18 +121,18 @@ async def test_a_yes_is_taken_back_by_whose_it_is_or_an_admin(tmp_path: Path, da
         await at.admit("ana", role="admin")
         assert await call(at, "ben", "always")
         assert await call(at, "ana", "always")
-        listed = (await at.ask("ben", "GET", "/api/consents")).json()["consents"]
+        listed = (await at["ben"].ask("GET", "/api/consents")).json()["consents"]
         assert [(each["user"], each["server"], each["tool"], each["client"]) for each in listed] == [
             ("ben", "desk", "echo", "")
         ]
-        every = (await at.ask("ana", "GET", "/api/consents")).json()["consents"]
+        every = (await at["ana"].ask("GET", "/api/consents")).json()["consents"]
         assert [each["user"] for each in every] == ["ben", "ana"]
         of_ana = every[1]["id"]
-        assert (await at.ask("ben", "DELETE", f"/api/consents/{of_ana}")).status_code == 404
-        assert (await at.ask("ben", "DELETE", f"/api/consents/{listed[0]['id']}")).status_code == 200
+        assert (await at["ben"].ask("DELETE", f"/api/consents/{of_ana}")).status_code == 404
+        assert (await at["ben"].ask("DELETE", f"/api/consents/{listed[0]['id']}")).status_code == 200
         assert await call(at, "ben")
         assert not await call(at, "ana")
-        url = str(at.client.base_url).rstrip("/")
+        url = str(at.http.base_url).rstrip("/")
         shown = (await command(url, "consents")).stdout.splitlines()
         assert shown[0].split() == ["ID", "TOOL", "WHOSE", "FOR", "SINCE"]
         assert shown[1].split()[:4] == [of_ana, "desk:echo", "ana", "good"]

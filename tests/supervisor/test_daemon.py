@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import os
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,6 @@ from actors.registry.actor import Registry
 from actors.router import BeginShutdown, Message, Router
 from supervisor import house as building
 from supervisor import process as module
-from supervisor.config import Configuration, load
-from supervisor.config.edits import Change
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets, url_of
 from supervisor.front.wiring import Front
@@ -50,51 +47,13 @@ from tests.fakes.memory import MemoryTransport
 from tests.fakes.ready import in_turns, woken
 from tests.fakes.skill_server import SkillServer
 from tests.fakes.want import no_threads
-
-
-def configuration(directory: Path, servers: dict[str, Any], **settings: Any) -> Configuration:
-    path = directory / "mcp.json"
-    path.write_text(json.dumps({"mcpServers": servers, "supervisor": {"drain_s": 0.2, "shutdown_s": 60, **settings}}))
-    return load(path, {"PATH": os.environ["PATH"]})
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 
 def remembered(server: DeployedServer) -> MemoryTransport:
     del server
     return MemoryTransport(FakeServer().serve)
-
-
-@asynccontextmanager
-async def running(
-    config: Configuration,
-    data: DataDir,
-    patience_s: float = 120,
-    read: Callable[[str, Change], Configuration] | None = None,
-    listen: str = "127.0.0.1:0",
-    **more: Any,
-) -> AsyncIterator[httpx2.AsyncClient]:
-    """Run a daemon in this loop; everything of it has ended at the end of the block. It reads the same file again.
-
-    `read`: see `Daemon`. Commands find the key of the daemon meanwhile.
-    """
-    daemon = Daemon(config, data, open_sockets(listen, 5.0), **more)
-    daemon.read = read or (
-        lambda path, change: load(Path(path or config.path), {"PATH": os.environ["PATH"]}, change=change)
-    )
-    with trio.fail_after(patience_s), pytest.MonkeyPatch.context() as environ:
-        environ.setenv("MCPVISOR_DATA_DIR", str(data.root), prepend=os.pathsep)
-        async with trio.open_nursery() as nursery:
-            (url,) = await nursery.start(daemon.run)
-            async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
-                yield client
-            daemon.closing.set()
-
-
-async def until_ready(client: httpx2.AsyncClient) -> dict[str, Any]:
-    while True:
-        readiness: dict[str, Any] = (await client.get("/readyz")).json()
-        if readiness["ready"]:
-            return readiness
-        await trio.sleep(0.02)
 
 
 async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(tmp_path: Path, data: DataDir) -> None:
@@ -107,7 +66,7 @@ async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(t
     async with running(
         configuration(tmp_path, servers), data, connect=remembered, ending=lambda: ended.append(True)
     ) as client:
-        assert (await until_ready(client))["failed"] == ["wrong"]
+        assert (await Client(client).ready())["failed"] == ["wrong"]
         rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
         assert rows.keys() == {"good", "wrong", "off"}
         assert (rows["off"]["state"], rows["off"]["disabled"], rows["good"]["disabled"]) == ("stopped", True, False)
@@ -135,7 +94,7 @@ async def test_of_fifty_servers_fifteen_of_which_are_broken_the_others_are_usabl
         assert not begun["ready"], "it listens before its servers are there"
         assert set(begun["discovering"]) <= set(names)
         assert "result" in await called(client, "good34:echo")
-        ready = await until_ready(client)
+        ready = await Client(client).ready()
         assert sorted(ready["failed"]) == sorted(name for name in names if name.startswith("broken"))
         for number in range(0, 35, 7):
             assert "result" in await called(client, f"good{number}:echo")
@@ -176,7 +135,7 @@ async def test_a_configured_server_is_never_unknown_though_it_is_called_before_t
 ) -> None:
     config = configuration(tmp_path, {f"server{number}": {"command": "x"} for number in range(60)})
     async with running(config, data, connect=remembered) as client:
-        await until_ready(client)
+        await Client(client).ready()
     sockets = open_sockets("127.0.0.1:0", 5.0)
     daemon = Daemon(config, data, sockets, connect=remembered)
     answers: list[Any] = []
@@ -201,7 +160,7 @@ async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: 
     for disabled in (False, True, False):
         servers = {"good": {"command": "x", "disabled": disabled}, "other": {"command": "y"}}
         async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
-            await until_ready(client)
+            await Client(client).ready()
             rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
             assert rows["good"]["disabled"] == disabled
     assert rows["good"]["state"] == "dormant"
@@ -211,14 +170,14 @@ async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: 
 async def test_a_saved_catalogue_that_cannot_be_read_is_discovered_again(tmp_path: Path, data: DataDir) -> None:
     config = configuration(tmp_path, {"good": {"command": "x"}, "other": {"command": "y"}, "third": {"command": "z"}})
     async with running(config, data, connect=remembered) as client:
-        await until_ready(client)
+        await Client(client).ready()
     deep = b'{"tools":[{"name":"a","meta":' + b"[" * 100_000 + b"]" * 100_000 + b"}]}"
     with closing(sqlite3.connect(data.database)) as other:
         other.execute("UPDATE servers SET payload = ? WHERE name = 'good'", (deep,))
         other.execute("UPDATE servers SET payload = 'text' WHERE name = 'other'")
         other.commit()
     async with running(config, data, connect=remembered) as client:
-        await until_ready(client)
+        await Client(client).ready()
         rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
         assert {name: (row["state"], row["tools"]) for name, row in rows.items()} == {
             "good": ("ready", 1),
@@ -241,7 +200,7 @@ async def test_without_threads_the_daemon_serves_says_what_is_degraded_and_recov
             assert degraded[0].keys() == {"what", "since", "why"}
             assert (await client.get("/healthz")).status_code == 200
             assert (await client.get("/api/tokens")).status_code == 200
-        await until_ready(client)
+        await Client(client).ready()
         assert await settled(client) == []
         assert (await client.get("/api/tokens")).status_code == 200
 
@@ -277,7 +236,7 @@ async def test_a_router_whose_mailbox_is_full_at_the_end_is_told_of_it_all_the_s
     monkeypatch.setattr(Router, "handle", noted)
     config = configuration(tmp_path, {"good": {"command": "x"}}, max_in_flight=1)
     async with running(config, data, connect=remembered) as client:
-        await until_ready(client)
+        await Client(client).ready()
     assert len(told) == 1
 
 
@@ -297,10 +256,10 @@ async def test_what_is_known_and_fresh_is_not_read_again_at_the_start_and_what_i
 ) -> None:
     servers = {f"s{number}": {"command": "x"} for number in range(20)}
     async with running(configuration(tmp_path, servers), data, connect=Starts("echo").connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
     again = Starts("echo", "new")
     async with running(configuration(tmp_path, servers), data, connect=again.connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         await trio.testing.wait_all_tasks_blocked(0.1)
         assert again.fake.starts == 0
     old = {name: {**entry, "catalogue_max_age_s": 0.2, "refresh_asleep": True} for name, entry in servers.items()}
@@ -327,7 +286,7 @@ async def test_lists_that_an_earlier_version_did_not_read_are_read_soon(
 
     async def run_until(done: Callable[[], bool]) -> None:
         async with running(configuration(tmp_path, servers), data, connect=connect) as client:
-            await until_ready(client)
+            await Client(client).ready()
             with trio.fail_after(20):
                 while not done():  # noqa: ASYNC110 - a server works
                     await trio.sleep(0.02)
@@ -351,7 +310,7 @@ async def test_a_server_whose_lists_could_not_be_read_does_not_look_healthy(tmp_
         running(configuration(tmp_path, {"s": {"command": "x"}}), data, connect=starts.connect) as client,
         reading(str(client.base_url), "/api/events?after=x-1") as reader,
     ):
-        await until_ready(client)
+        await Client(client).ready()
         failed = await reader.until("mcp.discovery.failed")
         assert (failed["server_id"], failed["reason"]) == ("s", "tools/list: -32603 token expired")
         assert (failed["discovery_count"], failed["failure_count"]) == (0, 1)
@@ -526,7 +485,7 @@ async def test_a_tool_that_was_added_while_the_daemon_was_down_is_found_by_the_f
 
     config = configuration(tmp_path, {"desk": {"command": "x"}})
     async with running(config, data, connect=connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
     fake.tools = [tool("echo"), tool("sleep")]
     call = {
         "jsonrpc": "2.0",
@@ -547,7 +506,7 @@ async def test_the_reason_for_which_a_client_cancels_a_call_reaches_the_server(
     fake = FakeServer(tools=[tool("hang")])
     config = configuration(tmp_path, {"s": {"command": "x"}})
     async with running(config, data, connect=lambda server: MemoryTransport(fake.serve)) as client:
-        await until_ready(client)
+        await Client(client).ready()
         told = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
         opened = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": told})
         session = {"mcp-session-id": opened.headers["mcp-session-id"]}

@@ -12,7 +12,8 @@ from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import INFO, INSTRUCTIONS, TOOLS, WholeServer
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 PATHS = ("/mcp", "/mcp/all", "/mcp/servers/one", "/mcp/servers/two")
@@ -41,7 +42,7 @@ async def test_doors_names_and_sessions_outlive_the_daemon_and_wake_nobody(tmp_p
     config = configuration(tmp_path, {name: {"command": "x"} for name in ("one", "two")})
     first, second = Fleet(), Fleet()
     async with running(config, data, connect=first.connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         opened = {path: await initialize(client, path) for path in PATHS}
         listed = {method: (await ask(client, "/mcp/all", method)).json()["result"] for method in LISTS}
     assert [prompt["name"] for prompt in listed["prompts/list"]["prompts"]] == ["one__prompt0", "two__prompt0"]
@@ -82,7 +83,7 @@ async def test_who_comes_to_an_address_beside_that_of_mcp_is_served_or_told_wher
     """A slash at the end changes nothing, an old client is told the address, and a browser gets the pages."""
     config = configuration(tmp_path, {name: {"command": "x"} for name in ("one", "two")})
     async with running(config, data, connect=Fleet().connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         for path in PATHS:
             plain, slashed = await ask(client, path, "tools/list"), await ask(client, f"{path}/", "tools/list")
             assert (slashed.status_code, slashed.json()) == (200, plain.json())

@@ -20,8 +20,7 @@ from tests.fakes.event_reader import EventReader, StreamReader, listening, readi
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 
 SERVERS: dict[str, Any] = {
     "clock": {"command": "x"},
@@ -60,20 +59,20 @@ async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterat
 
 
 @asynccontextmanager
-async def doorway(directory: Path, data: DataDir, servers: Any = None) -> AsyncIterator[Doorway]:
+async def doorway(directory: Path, data: DataDir, servers: Any = None) -> AsyncIterator[World]:
     config = configuration(directory, servers or SERVERS, auth="tokens", identity=IDENTITY)
     async with running(config, data, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         for user in IDENTITY["users"]:
             await at.admit(user, role="auditor")
         yield at
 
 
 @asynccontextmanager
-async def reading_as(at: Doorway, who: str, path: str = "/api/events") -> AsyncIterator[StreamReader]:
+async def reading_as(at: World, who: str, path: str = "/api/events") -> AsyncIterator[StreamReader]:
     headers = {"authorization": f"Bearer {at.keys[who]}"}
-    async with reading(str(at.client.base_url), path, headers) as reader:
+    async with reading(str(at.http.base_url), path, headers) as reader:
         assert reader.status == 200
         yield reader
 
@@ -237,9 +236,9 @@ async def test_it_is_a_stream_for_who_asks_for_one(tmp_path: Path, data: DataDir
 # People -----------------------------------------------------------------------------------------------------------
 
 
-async def settle(at: Doorway, reader: EventReader, who: str) -> list[dict[str, Any]]:
+async def settle(at: World, reader: EventReader, who: str) -> list[dict[str, Any]]:
     """Return all that a stream has told by the time that a call of a reader's own is told."""
-    await at.call(who, "execute_mcp_tool", tool_path="clock:tell", arguments={})
+    await at[who].result("execute_mcp_tool", tool_path="clock:tell", arguments={})
     seen: list[dict[str, Any]] = []
     while not seen or seen[-1]["data"].get("tool_name") != "tell":
         _, name, event = await reader.next()
@@ -251,10 +250,10 @@ async def settle(at: Doorway, reader: EventReader, who: str) -> list[dict[str, A
 async def test_a_member_hears_of_what_is_theirs_alone(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at, reading_as(at, "ana") as ana, reading_as(at, "ben") as ben:
         for who, path in (("ana", "vault:echo"), ("ana", "forge:echo"), ("ben", "forge:echo"), ("ana", "clock:echo")):
-            await at.call(who, "execute_mcp_tool", tool_path=path, arguments={})
+            await at[who].result("execute_mcp_tool", tool_path=path, arguments={})
         for order in ("sleep", "wake", "restart"):
             for server in ("clock", "vault"):
-                assert (await at.ask("operator", "POST", f"/api/servers/{server}/{order}")).status_code == 200
+                assert (await at.operator.ask("POST", f"/api/servers/{server}/{order}")).status_code == 200
         of_ana, of_ben = await settle(at, ana, "ana"), await settle(at, ben, "ben")
         for seen, user, servers in ((of_ana, "ana", {"vault", "forge", "clock"}), (of_ben, "ben", {"forge", "clock"})):
             told = [event["data"] for event in seen]
@@ -273,13 +272,13 @@ async def test_a_member_hears_of_what_is_theirs_alone(tmp_path: Path, data: Data
 @pytest.mark.parametrize("who", ["ana", "ben", "cem"])
 async def test_everybody_hears_the_same_over_a_websocket(tmp_path: Path, data: DataDir, who: str) -> None:
     async with doorway(tmp_path, data) as at, reading_as(at, who) as stream:
-        url, headers = str(at.client.base_url), {"authorization": f"Bearer {at.keys[who]}"}
+        url, headers = str(at.http.base_url), {"authorization": f"Bearer {at.keys[who]}"}
         hello = (await stream.next())[2]
         async with listening(url, f"/api/events?after={hello['id']}", headers) as socket:
             again = (await socket.next())[2]
             assert {**hello, "timestamp": "", "revision": 0} == {**again, "timestamp": "", "revision": 0}
             for caller, path in (("ana", "vault:echo"), ("ben", "forge:echo"), ("cem", "clock:echo")):
-                await at.call(caller, "execute_mcp_tool", tool_path=path, arguments={})
+                await at[caller].result("execute_mcp_tool", tool_path=path, arguments={})
             told = [await settle(at, reader, who) for reader in (stream, socket)]
             assert told[0] == told[1]
 
@@ -289,14 +288,14 @@ async def test_a_question_is_told_to_whom_it_is_asked(tmp_path: Path, data: Data
     servers = {**SERVERS, "clock": {"command": "x", "confirm": ["echo"]}}
     async with doorway(tmp_path, data, servers) as at, reading_as(at, "ben") as ben, reading_as(at, "cem") as cem:
         async with reading_as(at, "ana") as ana:
-            await at.call("ben", "execute_mcp_tool", tool_path="clock:echo", arguments={"text": "canary"})
+            await at["ben"].result("execute_mcp_tool", tool_path="clock:echo", arguments={"text": "canary"})
             asked = await ben.until("mcp.elicitation.asked")
             assert {**asked, "question_id": ""} == {
                 "server_slug": "clock", "tool_name": "echo", "kind": "form", "asked": "page", "question_id": "",
             }  # fmt: skip
             page = f"/api/questions/{asked['question_id']}"
-            assert (await at.ask("ana", "GET", page)).status_code == 404
-            assert (await at.ask("ben", "POST", page, json={"action": "decline"})).status_code == 200
+            assert (await at["ana"].ask("GET", page)).status_code == 404
+            assert (await at["ben"].ask("POST", page, json={"action": "decline"})).status_code == 200
             ended = await ben.until("mcp.elicitation.ended")
             assert ended == {**asked, "action": "decline"}
             assert await cem.until("mcp.elicitation.ended") == ended
@@ -309,7 +308,7 @@ async def test_ids_of_a_member_tell_nothing_of_what_others_do(tmp_path: Path, da
         first = await settle(at, ben, "ben")
         last = ben.last
         for _ in range(10):
-            await at.call("ana", "execute_mcp_tool", tool_path="clock:echo", arguments={})
+            await at["ana"].result("execute_mcp_tool", tool_path="clock:echo", arguments={})
         second = await settle(at, ben, "ben")
         assert [event["type"] for event in second if event["data"]["server_slug"] != "forge"] == ["mcp.tool.executed"]
         numbers = [int(event["id"].partition("-")[2]) for event in (*first[-2:], *second)]
@@ -324,17 +323,17 @@ async def test_ids_of_a_member_tell_nothing_of_what_others_do(tmp_path: Path, da
 
 async def test_an_auditor_hears_everything_and_a_stranger_nothing(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at, reading_as(at, "cem") as cem:
-        await at.call("ana", "execute_mcp_tool", tool_path="vault:echo", arguments={})
+        await at["ana"].result("execute_mcp_tool", tool_path="vault:echo", arguments={})
         executed = await cem.until("mcp.tool.executed", server_slug="vault")
         assert executed["user_id"] == "ana"
-        await at.call("ben", "execute_mcp_tool", tool_path="forge:echo", arguments={})
+        await at["ben"].result("execute_mcp_tool", tool_path="forge:echo", arguments={})
         status = await cem.until("mcp.server.status_changed", server_slug="forge", user_id="ben")
         assert status["installation_id"].startswith("forge~")
         for shown in ({}, {"authorization": "Bearer mcpv_none"}):
-            async with reading(str(at.client.base_url), headers=shown) as reader:
+            async with reading(str(at.http.base_url), headers=shown) as reader:
                 assert reader.status == 401
         async with reading(
-            str(at.client.base_url), "/api/events?x=1", {"authorization": f"Bearer {at.keys['cem']}"}
+            str(at.http.base_url), "/api/events?x=1", {"authorization": f"Bearer {at.keys['cem']}"}
         ) as r:
             assert r.status == 400
 
@@ -344,7 +343,7 @@ async def test_a_stream_ends_when_its_token_is_revoked(tmp_path: Path, data: Dat
         id_ = await at.admit("ben")
         async with reading_as(at, "ben") as reader:
             assert (await reader.next())[1] == "hello"
-            await at.ask("operator", "DELETE", f"/api/access-tokens/{id_}")
+            await at.operator.ask("DELETE", f"/api/access-tokens/{id_}")
             await reader.rest()
 
 

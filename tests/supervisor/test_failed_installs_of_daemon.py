@@ -17,7 +17,7 @@ from supervisor.host.datadir import open_data_dir
 from tests.actors.server.operators.test_last_words import TOO_OLD, TOO_OLD_BEFORE
 from tests.actors.transport.stdio.test_causes import MCP_1, OTHER_ENGINE, USE_MCP_1
 from tests.actors.transport.stdio.test_npm_log import HEAD, SAID, SCRIPT_FAILED
-from tests.supervisor.test_daemon import configuration, running
+from tests.scenario.daemon import configuration, running
 
 pytestmark = pytest.mark.process
 

@@ -23,12 +23,12 @@ from supervisor.usage.records import FAILED, OUTCOMES, UNHEARD
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.page_figures import Element, figures_of, read
+from tests.scenario.daemon import configuration, running
 from tests.supervisor import dashboard_figures as wanted
 from tests.supervisor.commands.test_cli import ask as command
 from tests.supervisor.commands.test_token import url
 from tests.supervisor.dashboard_figures import LABELS, Row, Table
 from tests.supervisor.dashboard_script import ANY_SIZE, TOOLS, Script, played
-from tests.supervisor.test_daemon import configuration, running
 
 pytestmark = pytest.mark.process
 
@@ -47,7 +47,7 @@ class Shown:
 
     async def page(self, path: str, user: str = "ana") -> tuple[Element, float]:
         """Return a page, and when it was made."""
-        answer = await self.script.at.ask(user, "GET", path)
+        answer = await self.script.at[user].ask("GET", path)
         assert answer.status_code == 200, (path, answer.text)
         page = read(answer.text)
         return page, float(page.one("body").attributes["data-now"])
@@ -99,7 +99,7 @@ def is_measured(row: Row) -> bool:
 async def tokens_of(script: Script, directory: Path) -> dict[str, int]:
     """Return what the definition of each tool costs, counted again."""
     tokenizer = await load_tokenizer(directory, 30)
-    listed = (await script.at.rpc("ana", "tools/list", "/mcp/all")).json()["result"]["tools"]
+    listed = (await script.at["ana"].at("/mcp/all").rpc("tools/list"))["result"]["tools"]
     costs = {}
     for each in listed:
         server, _, name = each["name"].partition("__")
@@ -416,7 +416,7 @@ async def test_every_number_of_people_and_changes(tmp_path: Path, data: DataDir)
 
 async def test_a_member_is_shown_the_numbers_of_their_own_calls(tmp_path: Path, data: DataDir) -> None:
     async with shown(tmp_path, data) as at:
-        told = (await at.script.at.ask("ben", "GET", "/api/calls?limit=500")).json()["calls"]
+        told = (await at.script.at["ben"].ask("GET", "/api/calls?limit=500")).json()["calls"]
         numbers = [row["number"] for row in told]  # their own, which no other figure goes by
         mine = [{**row, "number": number} for row, number in zip(at.of(user="ben"), numbers, strict=True)]
         page, now = await at.page("/ui", "ben")
@@ -433,7 +433,7 @@ async def test_a_member_is_shown_the_numbers_of_their_own_calls(tmp_path: Path, 
             **plots("calls", mine, "1h", now),
             **wanted.call_rows("calls", mine),
         }
-        base = str(at.script.at.client.base_url).rstrip("/")
+        base = str(at.script.at.http.base_url).rstrip("/")
         check(page, expected, (f"{base}/mcp", f"{base}/mcp/servers/desk"))
         wanted.check_plots(page.all("figure"), mine, "1h", now)
         page, _ = await at.page("/ui/calls", "ben")
@@ -480,7 +480,7 @@ async def test_pages_programs_and_commands_agree(
 
 async def metrics_of(at: Shown) -> Mapping[tuple[str, str], float]:
     """Return the calls that `/metrics` has, by server and outcome."""
-    text = (await at.script.at.ask("ana", "GET", "/metrics")).text
+    text = (await at.script.at["ana"].ask("GET", "/metrics")).text
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     assert {sample.value for sample in samples if sample.name == "mcpvisor_questions_open"} == {1}
     return {

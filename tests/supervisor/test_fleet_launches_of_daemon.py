@@ -18,9 +18,8 @@ from supervisor.servers.launches import running as running_module
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fleet.valkey import ValkeyServer, settle, valkey
-from tests.supervisor.test_daemon import configuration, running
+from tests.scenario.daemon import World, configuration, running
 from tests.supervisor.test_fleet_of_daemon import KEY
-from tests.supervisor.test_identity_of_daemon import Doorway
 from tests.supervisor.test_launches_of_daemon import until, until_seen
 
 pytestmark = pytest.mark.process
@@ -38,7 +37,7 @@ class NodesOfPeople:
 
     def __init__(self, engine: ValkeyServer) -> None:
         self.engine = engine
-        self.at: dict[str, Doorway] = {}
+        self.at: dict[str, World] = {}
         self.fakes: defaultdict[str, dict[str, FakeServer]] = defaultdict(dict)
 
     def connect(self, node: str, server: DeployedServer) -> MemoryTransport:
@@ -53,16 +52,13 @@ class NodesOfPeople:
 
     async def use(self, node: str, user: str) -> dict[str, Any]:
         """Call the server as somebody."""
-        answer: dict[str, Any] = await self.at[node].call(
-            user, "execute_mcp_tool", tool_path="forge:use", arguments={"node": node}
-        )
-        return answer
+        answer = await self.at[node][user].execute("forge:use", node=node)
+        return dict(answer.get("result") or answer["error"])
 
     async def give(self, node: str, value: str) -> None:
         """Give the value of the first user at a node."""
-        given = await self.at[node].ask(
-            USERS[0], "PUT", f"/api/values/user/{USERS[0]}/forge/TOKEN", json={"value": value}
-        )
+        path = f"/api/values/user/{USERS[0]}/forge/TOKEN"
+        given = await self.at[node][USERS[0]].ask("PUT", path, json={"value": value})
         assert given.status_code == 200, given.text
 
 
@@ -84,7 +80,7 @@ async def nodes_of_people(directory: Path, *, lease_s: float = 60.0) -> AsyncIte
             return running(configurations[name], data[name], connect=lambda server: two.connect(name, server))
 
         async with node("a") as a, node("b") as b:
-            two.at = {"a": Doorway(a, data["a"].key("page").hex()), "b": Doorway(b, data["b"].key("page").hex())}
+            two.at = {"a": World(a, data["a"]), "b": World(b, data["b"])}
             for user in USERS:
                 await two.at["a"].admit(user)
             two.at["b"].keys |= {user: two.at["a"].keys[user] for user in USERS}
@@ -93,12 +89,12 @@ async def nodes_of_people(directory: Path, *, lease_s: float = 60.0) -> AsyncIte
             yield two
 
 
-async def until_all_known(at: Doorway) -> None:
+async def until_all_known(at: World) -> None:
     """Wait until a node knows the other one, and the token that was made last."""
 
     async def known() -> bool:
-        told = (await at.ask("operator", "GET", "/api/nodes")).json()
-        return len(told["nodes"]) == 2 and (await at.ask(USERS[-1], "GET", "/api/me")).status_code == 200
+        told = (await at.operator.ask("GET", "/api/nodes")).json()
+        return len(told["nodes"]) == 2 and (await at[USERS[-1]].ask("GET", "/api/me")).status_code == 200
 
     await until(known)
 
@@ -148,7 +144,7 @@ async def test_a_node_that_is_drained_gives_launches_of_people_away_and_no_call_
 
             for node in "ab":
                 nursery.start_soon(call_all_the_time, node)
-            drained = await two.at[owner].ask("operator", "POST", "/api/nodes/drain")
+            drained = await two.at[owner].operator.ask("POST", "/api/nodes/drain")
             stopping.set()
         assert drained.status_code == 200, drained.text
         assert [answer for answer in answers if answer.get("isError")] == []
@@ -184,12 +180,12 @@ async def test_a_server_that_is_switched_off_is_off_for_all_people_at_all_nodes(
             await until_seen(two.at[node], user, "forge__use")
 
         async def are_off(node: str, off: bool) -> bool:
-            rows = (await two.at[node].ask("operator", "GET", "/api/status")).json()["servers"]
+            rows = (await two.at[node].operator.ask("GET", "/api/status")).json()["servers"]
             own = [row for row in rows if set(row.get("users", ())) & set(users)]
             return len(own) == len(users) and all(row["disabled"] == off for row in own)
 
         for node, order in (("a", "disable"), ("b", "enable"), ("b", "disable"), ("a", "enable")):
-            done = await two.at[node].ask("operator", "POST", f"/api/servers/forge/{order}")
+            done = await two.at[node].operator.ask("POST", f"/api/servers/forge/{order}")
             assert done.status_code == 200, done.text
             for each in "ab":
                 await until(partial(are_off, each, order == "disable"))
@@ -207,9 +203,9 @@ async def test_a_launch_that_nobody_calls_has_no_actor_and_gets_one_again(
     async with nodes_of_people(tmp_path) as two:
         await until_seen(two.at["a"], user, "forge__use")
         (owner,) = two.running(f"of-{user}")
-        operator = two.at[owner]
-        (launch,) = (await operator.ask("operator", "GET", "/api/nodes")).json()["owns"]
-        assert (await operator.ask("operator", "POST", f"/api/servers/{launch}/sleep")).status_code == 200
+        operator = two.at[owner].operator
+        (launch,) = (await operator.ask("GET", "/api/nodes")).json()["owns"]
+        assert (await operator.ask("POST", f"/api/servers/{launch}/sleep")).status_code == 200
 
         async def ended() -> bool:
             return not two.running(f"of-{user}")

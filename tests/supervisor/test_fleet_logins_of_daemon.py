@@ -11,10 +11,10 @@ import pytest
 from supervisor.host.datadir import open_data_dir
 from tests.fakes.login_site import LoginSite
 from tests.fleet.valkey import settle, valkey
-from tests.supervisor.test_daemon import configuration, running
+from tests.scenario.daemon import configuration, running
 from tests.supervisor.test_fleet_of_daemon import KEY
 from tests.supervisor.test_launches_of_daemon import until, until_seen
-from tests.supervisor.test_logins_of_daemon import CODE, IDENTITY, LoginDoorway, address_of, servers_at
+from tests.supervisor.test_logins_of_daemon import CODE, IDENTITY, LoginWorld, address_of, servers_at
 
 pytestmark = pytest.mark.process
 
@@ -32,32 +32,32 @@ async def test_a_login_that_was_begun_at_one_node_is_finished_by_way_of_another_
                 config = configuration(tmp_path / name, servers_at(site), auth="tokens", identity=IDENTITY, fleet=fleet)
                 directory = data.enter_context(open_data_dir(tmp_path / name / "data", {}))
                 client = await stack.enter_async_context(running(config, directory))
-                at[name] = LoginDoorway(client, directory.key("page").hex())
+                at[name] = LoginWorld(client, directory)
             await at["a"].admit("ben", role="admin")
             at["b"].keys |= {"ben": at["a"].keys["ben"]}
             for each in at.values():
                 await until_known(each)
             begun = await at["a"].begin("ben")
             came_back = urlsplit(address_of(begun, "ben"))
-            shown = await at["b"].client.get(f"{came_back.path}?{came_back.query}")
+            shown = await at["b"].http.get(f"{came_back.path}?{came_back.query}")
             (code,) = CODE.findall(shown.text)
-            waiting = await at["b"].ask("ben", "GET", f"/api/logins/{begun['login']}")
+            waiting = await at["b"]["ben"].ask("GET", f"/api/logins/{begun['login']}")
             assert waiting.json()["state"] == "pending"
             done = await at["b"].answer("ben", begun, code)
             assert (done.status_code, done.json()["state"]) == (200, "done"), done.text
             for each in at.values():
                 await until_seen(each, "ben", "tickets__who")
                 assert await each.token_used("ben") == "ben-1"
-            nobody = await at["b"].client.get("/oauth/callback?state=AAAAAAAAAAAAAAAA&code=x")
+            nobody = await at["b"].http.get("/oauth/callback?state=AAAAAAAAAAAAAAAA&code=x")
             assert (nobody.status_code, "Nobody waits" in nobody.text) == (400, True)
             await stack.aclose()
 
 
-async def until_known(at: LoginDoorway) -> None:
+async def until_known(at: LoginWorld) -> None:
     """Wait until a node knows the other node, and the token of somebody."""
 
     async def known() -> bool:
-        told = (await at.ask("operator", "GET", "/api/nodes")).json()
-        return len(told["nodes"]) == 2 and (await at.ask("ben", "GET", "/api/me")).status_code == 200
+        told = (await at.operator.ask("GET", "/api/nodes")).json()
+        return len(told["nodes"]) == 2 and (await at["ben"].ask("GET", "/api/me")).status_code == 200
 
     await until(known)

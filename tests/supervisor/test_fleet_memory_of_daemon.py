@@ -16,7 +16,7 @@ from supervisor.host.datadir import open_data_dir
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fleet.valkey import ValkeyServer, settle, valkey
-from tests.supervisor.test_daemon import configuration, running
+from tests.scenario.daemon import configuration, running
 
 pytestmark = pytest.mark.process
 

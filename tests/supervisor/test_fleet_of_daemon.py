@@ -23,8 +23,9 @@ from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fleet.valkey import ValkeyServer, settle, valkey
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 from tests.supervisor.commands.test_cli import ask as command
-from tests.supervisor.test_daemon import configuration, running, until_ready
 
 pytestmark = pytest.mark.process
 
@@ -92,7 +93,7 @@ async def fleet_of_two(
             running(configurations["b"], data["b"], connect=connect) as b,
         ):
             for client in (a, b) if engine_runs and not settings else ():
-                await until_ready(client)
+                await Client(client).ready()
             yield FleetOfTwo({"a": a, "b": b}, fake, engine)
 
 

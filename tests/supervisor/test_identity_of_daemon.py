@@ -39,7 +39,7 @@ from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running
+from tests.scenario.daemon import World, configuration, running
 
 IDENTITY: dict[str, Any] = {
     "users": {"ana": {"role": "admin"}, "ben": {}, "cem": {"role": "auditor"}},
@@ -64,37 +64,6 @@ def connect(server: DeployedServer) -> MemoryTransport:
     return MemoryTransport(FakeServer(tools=tools, silent_at={"events/stream"}).serve)
 
 
-class Doorway:
-    """A daemon with tokens, and those who stand before it."""
-
-    def __init__(self, client: httpx2.AsyncClient, key: str) -> None:
-        self.client = client
-        self.keys = {"operator": key}
-
-    async def admit(self, user: str, **more: Any) -> str:
-        """Make a token, and return its id."""
-        answer = await self.ask("operator", "POST", "/api/access-tokens", json={"user": user, **more})
-        assert answer.status_code == 201, answer.text
-        self.keys[user] = answer.json()["token"]
-        return str(answer.json()["id"])
-
-    async def ask(self, who: str | None, method: str, path: str, **more: Any) -> httpx2.Response:
-        headers = {"authorization": f"Bearer {self.keys.get(who, who)}"} if who else {}
-        return await self.client.request(method, path, headers={**headers, **more.pop("headers", {})}, **more)
-
-    async def rpc(self, who: str | None, method: str, path: str = "/mcp", **params: Any) -> httpx2.Response:
-        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return await self.ask(who, "POST", path, json=body)
-
-    async def call(self, who: str, name: str, **arguments: Any) -> Any:
-        answer = (await self.rpc(who, "tools/call", name=name, arguments=arguments)).json()
-        return answer.get("result") or answer["error"]
-
-    async def tools_of(self, who: str) -> list[str]:
-        listed = (await self.rpc(who, "tools/list", "/mcp/all")).json()["result"]["tools"]
-        return sorted(each["name"] for each in listed)
-
-
 @asynccontextmanager
 async def doorway(
     directory: Path,
@@ -102,17 +71,12 @@ async def doorway(
     servers: dict[str, Any] = SERVERS,
     identity: dict[str, Any] = IDENTITY,
     **settings: Any,
-) -> AsyncIterator[Doorway]:
+) -> AsyncIterator[World]:
     config = configuration(directory, servers, auth="tokens", identity=identity, **settings)
     async with running(config, data, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         yield at
-
-
-async def until_ready(at: Doorway) -> None:
-    while not (await at.ask("operator", "GET", "/readyz")).json()["ready"]:  # noqa: ASYNC110 - servers start
-        await trio.sleep(0.02)
 
 
 @pytest.mark.case("I11")
@@ -124,7 +88,7 @@ async def test_whoever_shows_nothing_is_told_of_nothing(tmp_path: Path, data: Da
     async with doorway(tmp_path, data, {}) as at:
         told = {}
         for shown in (None, "mcpv_none", "x"):
-            answer = await at.ask(shown, method, path, content=b"no json")
+            answer = await at[shown].ask(method, path, content=b"no json")
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"].startswith('Bearer realm="mcpvisor"')
             assert answer.json()["error"]["data"]["type"] == "unauthenticated"
@@ -135,32 +99,32 @@ async def test_whoever_shows_nothing_is_told_of_nothing(tmp_path: Path, data: Da
 async def test_what_anybody_may_know_needs_no_token(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
         for path in ("/", "/healthz", "/readyz"):
-            assert (await at.ask(None, "GET", path)).status_code in (200, 503)
+            assert (await at.ask("GET", path)).status_code in (200, 503)
 
 
 async def test_people_see_and_call_what_is_theirs(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         for user in ("ana", "ben", "cem"):
             await at.admit(user, role="admin")
-        assert await at.tools_of("operator") == [
+        assert await at.operator.tools() == [
             *("clock__tell_time", "search__find_page", "search__read_page"),
             *("vault__find_canary", "vault__open_canary"),
         ]
-        assert await at.tools_of("ana") == await at.tools_of("operator")
-        assert await at.tools_of("ben") == ["clock__tell_time", "search__find_page", "search__read_page"]
-        assert await at.tools_of("cem") == ["clock__tell_time"]
-        greeting = (await at.rpc("ben", "initialize", protocolVersion="2025-11-25")).json()["result"]
+        assert await at["ana"].tools() == await at.operator.tools()
+        assert await at["ben"].tools() == ["clock__tell_time", "search__find_page", "search__read_page"]
+        assert await at["cem"].tools() == ["clock__tell_time"]
+        greeting = (await at["ben"].rpc("initialize", protocolVersion="2025-11-25"))["result"]
         assert "search" in greeting["instructions"], "the first of a realm is told what there is"
         assert "vault" not in greeting["instructions"]
-        assert (await at.call("ben", "search-find_page", n=1))["structuredContent"] == {"n": 1}
+        assert (await at["ben"].result("search-find_page", n=1))["structuredContent"] == {"n": 1}
         for name in ("vault-open_canary", "execute_mcp_tool"):
-            refused = await at.call("ben", name, tool_path="vault:open_canary", arguments={})
+            refused = await at["ben"].result(name, tool_path="vault:open_canary", arguments={})
             assert "there is no" in json.dumps(refused) or "not" in json.dumps(refused)
             assert "canary of ana" not in json.dumps(refused)
-        found = (await at.call("ben", "discover_mcp_tools", query="find canary"))["structuredContent"]
+        found = (await at["ben"].result("discover_mcp_tools", query="find canary"))["structuredContent"]
         assert "vault" not in json.dumps(found)
-        door = (await at.rpc("ben", "tools/list", "/mcp/servers/vault")).json()["error"]
-        none = (await at.rpc("ben", "tools/list", "/mcp/servers/nowhere")).json()["error"]
+        door = (await at["ben"].at("/mcp/servers/vault").rpc("tools/list"))["error"]
+        none = (await at["ben"].at("/mcp/servers/nowhere").rpc("tools/list"))["error"]
         assert door["message"] == none["message"].replace("nowhere", "vault")
 
 
@@ -174,18 +138,18 @@ async def test_one_beside_another_gets_what_one_alone_gets(tmp_path: Path, data:
         async with doorway(tmp_path, data, servers) as at:
             await at.admit("ben")
             answers = [
-                await at.rpc("ben", "initialize", protocolVersion="2025-11-25"),
-                await at.rpc("ben", "tools/list", "/mcp/all"),
-                await at.rpc("ben", "tools/call", name="discover_mcp_tools", arguments={"query": probe}),
-                await at.rpc("ben", "tools/call", name="discover_mcp_tools", arguments={"query": "*", "limit": 50}),
-                await at.rpc("ben", "tools/call", name="execute_mcp_tool", arguments={"tool_path": probe}),
-                await at.rpc("ben", "tools/call", name=probe, arguments={}),
-                await at.rpc("ben", "tools/list", f"/mcp/servers/{probe}"),
-                await at.rpc("ben", "resources/list"),
-                await at.rpc("ben", "resources/read", uri=f"mcp://{probe}/x"),
-                await at.ask("ben", "GET", "/api/status"),
-                await at.ask("ben", "GET", f"/api/servers/{probe}"),
-                await at.ask("ben", "POST", "/api/access-tokens", json={"user": "ben"}),
+                await at["ben"].send("initialize", protocolVersion="2025-11-25"),
+                await at["ben"].at("/mcp/all").send("tools/list"),
+                await at["ben"].send("tools/call", name="discover_mcp_tools", arguments={"query": probe}),
+                await at["ben"].send("tools/call", name="discover_mcp_tools", arguments={"query": "*", "limit": 50}),
+                await at["ben"].send("tools/call", name="execute_mcp_tool", arguments={"tool_path": probe}),
+                await at["ben"].send("tools/call", name=probe, arguments={}),
+                await at["ben"].at(f"/mcp/servers/{probe}").send("tools/list"),
+                await at["ben"].send("resources/list"),
+                await at["ben"].send("resources/read", uri=f"mcp://{probe}/x"),
+                await at["ben"].ask("GET", "/api/status"),
+                await at["ben"].ask("GET", f"/api/servers/{probe}"),
+                await at["ben"].ask("POST", "/api/access-tokens", json={"user": "ben"}),
             ]
             said.append([(answer.status_code, without_time(answer.text)) for answer in answers])
     for beside, by_itself in zip(*said, strict=True):
@@ -201,15 +165,15 @@ def without_time(text: str) -> str:
 async def test_a_token_that_is_revoked_or_expired_lets_nobody_in(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
         id_ = await at.admit("ben", label="laptop")
-        assert (await at.rpc("ben", "ping")).status_code == 200
-        (row,) = (await at.ask("operator", "GET", "/api/access-tokens")).json()["tokens"]
+        assert (await at["ben"].send("ping")).status_code == 200
+        (row,) = (await at.operator.ask("GET", "/api/access-tokens")).json()["tokens"]
         assert (row["id"], row["user"], row["label"], row["role"]) == (id_, "ben", "laptop", "member")
         assert at.keys["ben"] not in json.dumps(row)
-        assert (await at.ask("operator", "DELETE", f"/api/access-tokens/{id_}")).status_code == 200
-        assert (await at.rpc("ben", "ping")).status_code == 401
+        assert (await at.operator.ask("DELETE", f"/api/access-tokens/{id_}")).status_code == 200
+        assert (await at["ben"].send("ping")).status_code == 401
         for who in ("ben", "operator"):
             path = f"/api/access-tokens/{id_}"
-            assert (await at.ask(who, "DELETE", path)).status_code == (401 if who == "ben" else 400)
+            assert (await at[who].ask("DELETE", path)).status_code == (401 if who == "ben" else 400)
 
 
 async def test_a_token_that_cannot_be_made_says_why(
@@ -218,11 +182,11 @@ async def test_a_token_that_cannot_be_made_says_why(
     async with doorway(tmp_path, data, {}) as at:
         monkeypatch.setattr(tokens, "MAX_TOKENS", 1)
         await at.admit("ben")
-        full = await at.ask("operator", "POST", "/api/access-tokens", json={"user": "ben"})
+        full = await at.operator.ask("POST", "/api/access-tokens", json={"user": "ben"})
         assert (full.status_code, full.json()["error"]["message"][:17]) == (409, "there are 1 token")
         monkeypatch.setattr(tokens, "MAX_TOKENS", 9)
         monkeypatch.setattr(WriteBehind, "state", "degraded")
-        vain = await at.ask("operator", "POST", "/api/access-tokens", json={"user": "ben"})
+        vain = await at.operator.ask("POST", "/api/access-tokens", json={"user": "ben"})
         assert vain.status_code == 503
         assert "cannot write its database" in vain.json()["error"]["message"]
 
@@ -233,10 +197,10 @@ async def test_what_is_wrong_in_the_file_is_told_to_auditors_alone(tmp_path: Pat
             await at.admit(user, role="auditor")
         file = tmp_path / "mcp.json"
         file.write_text(file.read_text().replace('"mcpServers"', '"mcpServers": 1, "canary"', 1))
-        assert (await at.ask("operator", "POST", "/api/reload")).status_code == 422
+        assert (await at.operator.ask("POST", "/api/reload")).status_code == 422
         told = {}
         for who in (None, "ben", "cem", "operator"):
-            answers = [await at.ask(who, "GET", path) for path in ("/readyz", "/api/status", "/api/none")]
+            answers = [await at[who].ask("GET", path) for path in ("/readyz", "/api/status", "/api/none")]
             told[who] = [HEADER in answer.headers for answer in answers]
         assert told[None] == told["ben"] == [False, False, False]
         assert told["cem"] == told["operator"] == [False, True, True]
@@ -249,11 +213,11 @@ async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tm
         keys = at.keys
     async with doorway(tmp_path, data, {}) as at:
         at.keys = keys
-        assert (await at.rpc("ben", "ping")).status_code == 200
+        assert (await at["ben"].send("ping")).status_code == 200
     async with doorway(tmp_path, data, {}, {"users": {"ana": {}}}) as at:
         at.keys = keys
-        assert (await at.rpc("ben", "ping")).status_code == 401
-        unknown = await at.ask("operator", "POST", "/api/access-tokens", json={"user": "ben"})
+        assert (await at["ben"].send("ping")).status_code == 401
+        unknown = await at.operator.ask("POST", "/api/access-tokens", json={"user": "ben"})
         assert unknown.status_code == 400
         assert "there is no user 'ben'" in unknown.json()["error"]["message"]
 
@@ -264,17 +228,17 @@ async def test_guessing_is_slow_and_keeps_nobody_out_who_is_right(
 ) -> None:
     async with doorway(tmp_path, data, {}) as at:
         await at.admit("ben")
-        statuses = [(await at.rpc("x", "ping")).status_code for _ in range(13)]
+        statuses = [(await at["x"].send("ping")).status_code for _ in range(13)]
         assert statuses == [401] * 10 + [429] * 3
-        refused = await at.rpc("x", "ping")
+        refused = await at["x"].send("ping")
         assert int(refused.headers["retry-after"]) > 0
         told = [each.getMessage() for each in caplog.records if "wrong tokens" in each.getMessage()]
         assert told == ["127.0.0.1 shows wrong tokens and is slowed down; 11 were wrong so far"]
-        assert (await at.rpc("ben", "ping")).status_code == 200
+        assert (await at["ben"].send("ping")).status_code == 200
 
 
 ENDS = {
-    "revoked": lambda at, id_, path: at.ask("operator", "DELETE", f"/api/access-tokens/{id_}"),
+    "revoked": lambda at, id_, path: at.operator.ask("DELETE", f"/api/access-tokens/{id_}"),
     "no user any more": lambda at, id_, path: edited(at, path, {"users": {"ana": {}}}),
     "in no team any more": lambda at, id_, path: edited(at, path, {"users": {"ana": {}, "ben": {}}}),
     "of a team without servers": lambda at, id_, path: edited(
@@ -287,11 +251,11 @@ OF_BOTH: dict[str, Any] = {"search": {"command": "x"}, "vault": {"command": "x",
 
 
 async def edited(
-    at: Doorway, path: Path, identity: dict[str, Any], servers: dict[str, Any] | None = None
+    at: World, path: Path, identity: dict[str, Any], servers: dict[str, Any] | None = None
 ) -> httpx2.Response:
     """Change who is known, or who has which server, and have that read."""
     configuration(path, OF_BOTH if servers is None else servers, auth="tokens", identity=identity)
-    return await at.ask("operator", "POST", "/api/reload")
+    return await at.operator.ask("POST", "/api/reload")
 
 
 @pytest.mark.case("W10", "D10", "I12", "I17")
@@ -300,13 +264,13 @@ async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir,
     async with doorway(tmp_path, data, OF_BOTH) as at:
         ids = {user: await at.admit(user) for user in ("ben", "ana")}
         ended = {user: trio.Event() for user in ids}
-        port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
+        port = int(str(at.http.base_url).rstrip("/").rpartition(":")[2])
 
         async def listen(user: str, *, task_status: trio.TaskStatus[None]) -> None:
-            opened = await at.rpc(user, "initialize", protocolVersion="2025-11-25")
+            opened = await at[user].send("initialize", protocolVersion="2025-11-25")
             headers = {"authorization": f"Bearer {at.keys[user]}", "accept": "text/event-stream"}
             headers["mcp-session-id"] = opened.headers["mcp-session-id"]
-            async with at.client.stream("GET", "/mcp", headers=headers, timeout=60) as answer:
+            async with at.http.stream("GET", "/mcp", headers=headers, timeout=60) as answer:
                 assert answer.status_code == 200
                 task_status.started()
                 with suppress(httpx2.HTTPError):
@@ -327,7 +291,7 @@ async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir,
             assert (await ENDS[why](at, ids["ben"], tmp_path)).status_code == 200  # type: ignore[no-untyped-call]
             with trio.fail_after(20):
                 await ended["ben"].wait()
-            assert (await at.rpc("ana", "ping")).status_code == 200
+            assert (await at["ana"].send("ping")).status_code == 200
             assert not ended["ana"].is_set() or why != "revoked"
             nursery.cancel_scope.deadline = trio.current_time() + 2
 
@@ -337,14 +301,14 @@ async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: 
     async with doorway(tmp_path, data, OF_BOTH) as at:
         await at.admit("ben", expires_in_s=1.5)
         bearer = f"Bearer {at.keys['ben']}"
-        opened = await at.rpc("ben", "initialize", protocolVersion="2025-11-25")
+        opened = await at["ben"].send("initialize", protocolVersion="2025-11-25")
         session = {"mcp-session-id": opened.headers["mcp-session-id"], "accept": "text/event-stream"}
         listen = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         ended: list[str] = []
 
         async def stream(name: str, method: str, headers: dict[str, str], content: bytes = b"") -> None:
             headers = {**headers, "authorization": bearer}
-            async with at.client.stream(method, "/mcp", headers=headers, content=content, timeout=60) as answer:
+            async with at.http.stream(method, "/mcp", headers=headers, content=content, timeout=60) as answer:
                 assert answer.status_code == 200
                 with suppress(httpx2.HTTPError):
                     async for _ in answer.aiter_bytes():
@@ -355,11 +319,11 @@ async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: 
             headers = {**modern_headers("events/stream"), "authorization": bearer}
             body = modern("events/stream", {"name": "tick"})
             with suppress(httpx2.HTTPError):
-                await at.client.post("/mcp/servers/search", headers=headers, content=body, timeout=60)
+                await at.http.post("/mcp/servers/search", headers=headers, content=body, timeout=60)
             ended.append("events")
 
         async def socket() -> None:
-            port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
+            port = int(str(at.http.base_url).rstrip("/").rpartition(":")[2])
             async with open_websocket(port, "/ws", [("authorization", bearer)]) as socket:
                 with pytest.raises(ConnectionClosed):
                     await socket.get_message()
@@ -372,7 +336,7 @@ async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: 
                 nursery.start_soon(socket)
                 nursery.start_soon(events)
         assert sorted(ended) == ["events", "listen", "socket", "stream"]
-        assert (await at.rpc("ben", "ping")).status_code == 401
+        assert (await at["ben"].send("ping")).status_code == 401
 
 
 @pytest.mark.case("I23")
@@ -380,24 +344,24 @@ async def test_nobody_takes_all_connections_from_others(tmp_path: Path, data: Da
     async with doorway(tmp_path, data, {}, max_connections=12) as at:
         for user in ("ana", "ben"):
             await at.admit(user)
-        port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
+        port = int(str(at.http.base_url).rstrip("/").rpartition(":")[2])
         async with AsyncExitStack() as sockets:
             for _ in range(6):
                 shown = [("authorization", f"Bearer {at.keys['ana']}")]
                 await sockets.enter_async_context(open_websocket(port, "/ws", shown))
-            refused = await at.rpc("ana", "ping")
+            refused = await at["ana"].send("ping")
             assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
             assert refused.json()["error"]["data"]["type"] == "overloaded"
             assert "6 requests of yours are open" in refused.json()["error"]["message"]
-            assert (await at.rpc("ben", "ping")).status_code == 200
-            assert (await at.ask("operator", "GET", "/api/status")).status_code == 200
-        while (await at.rpc("ana", "ping")).status_code == 429:  # the ends of sockets are seen one after the other
+            assert (await at["ben"].send("ping")).status_code == 200
+            assert (await at.operator.ask("GET", "/api/status")).status_code == 200
+        while (await at["ana"].send("ping")).status_code == 429:  # the ends of sockets are seen one after the other
             pass
 
 
-async def tools_by_bridge(at: Doorway) -> set[str]:
+async def tools_by_bridge(at: World) -> set[str]:
     """Which tools a program finds that speaks through `mcpvisor stdio`."""
-    async with open_connection(read_address(f"{str(at.client.base_url).rstrip('/')}/mcp/all")) as connection:
+    async with open_connection(read_address(f"{str(at.http.base_url).rstrip('/')}/mcp/all")) as connection:
         await connection.send(modern("tools/list"))
         answer = json.loads(await connection.receive() or b"")
     return {tool["name"] for tool in answer["result"]["tools"]}
@@ -418,7 +382,7 @@ async def test_the_bridge_comes_in_by_the_token_of_its_user_or_as_the_operator(
 
 async def test_a_page_opens_a_socket_with_a_subprotocol_or_a_ticket(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
-        port = at.client.base_url.port
+        port = at.http.base_url.port
         assert port is not None
         id_ = await at.admit("ben")
 
@@ -445,32 +409,32 @@ async def test_a_page_opens_a_socket_with_a_subprotocol_or_a_ticket(tmp_path: Pa
             return status
 
         async def ticket() -> str:
-            answer = await at.ask("ben", "POST", "/api/tickets")
+            answer = await at["ben"].ask("POST", "/api/tickets")
             assert answer.status_code == 201
             return str(answer.json()["ticket"])
 
         assert await tools("/mcp/all") == 401
-        own = await at.tools_of("ben")
+        own = await at["ben"].tools()
         assert await tools("/mcp/all", f"mcp.auth.{at.keys['ben']}") == own
         assert await tools("/mcp/all", "mcp.auth.mcpv_wrong") == 401
         given = await ticket()
         assert await tools(f"/mcp/all?ticket={given}") == own
         assert await tools(f"/mcp/all?ticket={given}") == 401
         stale = await ticket()
-        assert (await at.ask("operator", "DELETE", f"/api/access-tokens/{id_}")).status_code == 200
+        assert (await at.operator.ask("DELETE", f"/api/access-tokens/{id_}")).status_code == 200
         assert await tools(f"/mcp/all?ticket={stale}") == 401
-        assert (await at.ask("ben", "POST", "/api/tickets")).status_code == 401
+        assert (await at["ben"].ask("POST", "/api/tickets")).status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/api/events", "/api/logs"])
 async def test_a_page_reads_what_happens_by_a_subprotocol_or_a_ticket(tmp_path: Path, data: DataDir, path: str) -> None:
     async with doorway(tmp_path, data) as at:
-        port = at.client.base_url.port
+        port = at.http.base_url.port
         assert port is not None
         await at.admit("ben")
         async with open_websocket(port, path, subprotocols=("mcp", f"mcp.auth.{at.keys['ben']}")) as socket:
             assert socket.subprotocol == "mcp", "a browser takes no handshake without one that it offered"
-        ticket = (await at.ask("ben", "POST", "/api/tickets")).json()["ticket"]
+        ticket = (await at["ben"].ask("POST", "/api/tickets")).json()["ticket"]
         async with open_websocket(port, f"{path}?ticket={ticket}") as socket:
             assert socket.subprotocol is None
         with pytest.RaisesGroup(ConnectionRejected):
@@ -482,7 +446,7 @@ async def test_commands_follow_what_happens_by_a_token_or_as_the_operator(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with doorway(tmp_path, data) as at:
-        url = str(at.client.base_url)
+        url = str(at.http.base_url)
         await at.admit("ben")
         for token in ("", at.keys["ben"]):
             if token:
@@ -502,7 +466,7 @@ async def test_commands_follow_what_happens_by_a_token_or_as_the_operator(
 
 
 async def test_an_operator_asks_several_things_at_once_and_one_after_the_other(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, {}) as at, connect_daemon(str(at.client.base_url)) as client:
+    async with doorway(tmp_path, data, {}) as at, connect_daemon(str(at.http.base_url)) as client:
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(client.perform, operations.STATUS)
@@ -613,7 +577,7 @@ async def test_what_passes_on_the_challenge_of_a_daemon_is_shown_nothing(tmp_pat
     async with doorway(tmp_path, data, {}) as at:
 
         async def pass_on(_: bytes) -> bytes:
-            return (await at.ask(None, "GET", "/api/status")).content
+            return (await at.ask("GET", "/api/status")).content
 
         async with deceiver(0, pass_on) as (port, shown):
             await all_commands_ask(port)
@@ -623,13 +587,13 @@ async def test_what_passes_on_the_challenge_of_a_daemon_is_shown_nothing(tmp_pat
 async def test_an_answer_to_a_challenge_is_good_once_and_for_one_request(tmp_path: Path, data: DataDir) -> None:
     key, now = data.key("page"), time.monotonic()
     async with doorway(tmp_path, data, {}) as at:
-        host, port = at.client.base_url.host, at.client.base_url.port
+        host, port = at.http.base_url.host, at.http.base_url.port
         end = endpoint((host, port))
 
         async def answer(method: str, path: str, asked: tuple[str, str] = ("GET", "/api/status")) -> int:
-            told = challenges_in((await at.ask(None, "GET", "/api/status")).content)
+            told = challenges_in((await at.ask("GET", "/api/status")).content)
             shown = sign_pass(key, told["challenge"], end, *asked)
-            first, second = [(await at.ask(shown, method, path)).status_code for _ in range(2)]
+            first, second = [(await at[shown].ask(method, path)).status_code for _ in range(2)]
             assert second in REFUSED
             return first
 
@@ -637,20 +601,20 @@ async def test_an_answer_to_a_challenge_is_good_once_and_for_one_request(tmp_pat
         assert await answer("GET", "/api/status?x=1") == 200
         for other in (("POST", "/api/status"), ("GET", "/api/me"), ("GET", "/api/status/")):
             assert await answer("GET", "/api/status", other) in REFUSED
-        told = challenges_in((await at.ask(None, "GET", "/api/status")).content)
+        told = challenges_in((await at.ask("GET", "/api/status")).content)
         early = OperatorKey(key, data.boot, lambda: now - GOOD_FOR_S).challenge(end)["challenge"]
         late = OperatorKey(key, data.boot, lambda: now + 60).challenge(end)["challenge"]
         elsewhere = OperatorKey(key, b"another boot", time.monotonic).challenge(end)["challenge"]
         for challenge in (early, late, elsewhere, told["challenge"][:-1] + "x", ""):
             shown = sign_pass(key, challenge, end, "GET", "/api/status")
-            assert (await at.ask(shown, "GET", "/api/status")).status_code in REFUSED
+            assert (await at[shown].ask("GET", "/api/status")).status_code in REFUSED
 
 
 async def test_whoever_comes_through_a_proxy_is_told_nothing_of_the_key(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
-        assert challenges_in((await at.ask(None, "GET", "/api/status")).content).keys() >= {"challenge", "proof"}
+        assert challenges_in((await at.ask("GET", "/api/status")).content).keys() >= {"challenge", "proof"}
         for name in ("x-forwarded-for", "forwarded", "via", "x-real-ip"):
-            answer = await at.ask(None, "GET", "/api/status", headers={name: "for=1.2.3.4"})
+            answer = await at.ask("GET", "/api/status", headers={name: "for=1.2.3.4"})
             assert challenges_in(answer.content).keys().isdisjoint({"challenge", "proof", "key_file"})
             assert KEY_FILE not in answer.text
 
@@ -694,18 +658,18 @@ async def test_a_member_cannot_tell_from_the_numbers_of_calls_how_many_others_ma
             await at.admit(user, role="admin")
 
         async def numbers(who: str, **query: Any) -> Any:
-            return (await at.ask(who, "GET", "/api/calls", params=query)).json()
+            return (await at[who].ask("GET", "/api/calls", params=query)).json()
 
         for number in range(3):
-            await at.call("ben", "clock-tell_time", n=number)
+            await at["ben"].result("clock-tell_time", n=number)
             for _ in range(number * 2):
-                await at.call("ana", "clock-tell_time")
+                await at["ana"].result("clock-tell_time")
         told = await numbers("ben")
         mine = [row["number"] for row in told["calls"]]
         assert len(set(mine)) == 3
         assert max(mine) - min(mine) > 1000, "they are in no order"
         assert told["newest"] == mine[0]
-        await at.call("ana", "clock-tell_time")
+        await at["ana"].result("clock-tell_time")
         assert (await numbers("ben"))["newest"] == told["newest"]
         first = await numbers("ben", limit=1)
         rest = await numbers("ben", limit=5, before=first["next"])
@@ -719,7 +683,7 @@ async def test_a_member_cannot_tell_from_the_numbers_of_calls_how_many_others_ma
 async def test_a_member_sees_on_the_dashboard_how_to_connect_a_client(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, public_url="https://mcp.example") as at:
         await at.admit("ben")
-        page = (await at.ask("ben", "GET", "/ui")).text
+        page = (await at["ben"].ask("GET", "/ui")).text
         assert "<code>https://mcp.example/mcp</code>" in page
         assert "<code>https://mcp.example/mcp/servers/clock</code>" in page
         assert "<code>Authorization: Bearer TOKEN</code>" in page
@@ -730,13 +694,13 @@ async def test_a_member_is_not_told_the_names_of_profiles_by_a_wrong_one(tmp_pat
     async with doorway(tmp_path, data, profiles=profiles) as at:
         await at.admit("ben")
         for wrong in ("x", "salary-revew"):
-            answer = await at.rpc("ben", "tools/list", f"/mcp?profile={wrong}")
+            answer = await at["ben"].at(f"/mcp?profile={wrong}").send("tools/list")
             assert (answer.status_code, "salary-review" in answer.text) == (404, False)
-        assert "salary-review" in (await at.rpc("operator", "tools/list", "/mcp?profile=x")).text
-        assert (await at.rpc("ben", "tools/list", "/mcp?profile=salary-review")).status_code == 200
+        assert "salary-review" in (await at.operator.at("/mcp?profile=x").send("tools/list")).text
+        assert (await at["ben"].at("/mcp?profile=salary-review").send("tools/list")).status_code == 200
 
 
 async def test_a_probe_without_a_token_is_told_no_names(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
-        assert (await at.ask(None, "GET", "/readyz")).json() == {"ready": True}
-        assert "servers" in (await at.ask("operator", "GET", "/readyz")).json()
+        assert (await at.ask("GET", "/readyz")).json() == {"ready": True}
+        assert "servers" in (await at.operator.ask("GET", "/readyz")).json()

@@ -15,7 +15,8 @@ from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.lines import Lines
 from tests.fakes.memory import MemoryPeer, MemoryTransport
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 
 class Bridge:
@@ -62,7 +63,7 @@ async def test_a_daemon_behind_a_bridge_knows_itself_and_says_that_the_entry_has
     entry = {"command": "bridge", "era": era}
     async with running(configuration(tmp_path, {"itself": entry}), data, connect=bridge.connect) as client:
         bridge.open(client)
-        assert (await until_ready(client))["failed"] == ["itself"]
+        assert (await Client(client).ready())["failed"] == ["itself"]
         (row,) = (await client.get("/api/status")).json()["servers"]
         assert row["state"] == "failed"
         assert "this daemon itself answers there" in row["last_error"]
@@ -77,6 +78,6 @@ async def test_another_daemon_is_a_server_like_others(tmp_path: Path, data: Data
             bridge.open(other)
             entry = {"command": "bridge"}
             async with running(configuration(tmp_path, {"other": entry}), data, connect=bridge.connect) as client:
-                assert (await until_ready(client))["failed"] == []
+                assert (await Client(client).ready())["failed"] == []
                 (row,) = (await client.get("/api/status")).json()["servers"]
                 assert (row["state"], row["tools"]) == ("ready", 4)

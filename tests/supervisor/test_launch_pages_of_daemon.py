@@ -12,8 +12,7 @@ import pytest
 from actors.launch import server_of
 from supervisor.host.datadir import DataDir
 from tests.fakes.page_figures import Element, figures_of, read
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 from tests.supervisor.test_launches_of_daemon import IDENTITY, Processes, until_seen
 from tests.supervisor.test_launches_of_daemon import doorway as launches_doorway
 
@@ -25,29 +24,29 @@ OF_ANA, OF_BEN = "as_canary_ana_1_beta", "as_canary_ben_1_beta"
 
 
 @asynccontextmanager
-async def doorway(directory: Path, data: DataDir) -> AsyncIterator[Doorway]:
+async def doorway(directory: Path, data: DataDir) -> AsyncIterator[World]:
     async with launches_doorway(directory, data, Processes(), OF_ROLES) as at:
         for user, role in ROLES.items():
             await at.admit(user, role=role)
         yield at
 
 
-async def tools(at: Doorway, who: str, **query: str) -> dict[str, Any]:
-    answer = await at.ask(who, "GET", "/api/tools", params={"limit": "500", **query})
+async def tools(at: World, who: str, **query: str) -> dict[str, Any]:
+    answer = await at[who].ask("GET", "/api/tools", params={"limit": "500", **query})
     assert answer.status_code == 200, answer.text
     told: dict[str, Any] = answer.json()
     assert told["total"] == len(told["tools"]) == sum(told["by_safety"].values())
     return {row["path"]: row for row in told["tools"]}
 
 
-async def page(at: Doorway, who: str, path: str) -> Element:
-    answer = await at.ask(who, "GET", path)
+async def page(at: World, who: str, path: str) -> Element:
+    answer = await at[who].ask("GET", path)
     assert answer.status_code == 200, (path, answer.text)
     return read(answer.text)
 
 
-async def launch(at: Doorway, user: str, server: str) -> str:
-    rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+async def launch(at: World, user: str, server: str) -> str:
+    rows = (await at.operator.ask("GET", "/api/status")).json()["servers"]
     (name,) = (row["server"] for row in rows if user in row.get("users", ()) and server_of(row["server"]) == server)
     return str(name)
 
@@ -70,12 +69,12 @@ async def test_whoever_asks_has_the_tools_of_their_own_launches_and_of_no_others
         assert (await tools(at, "ben", servers="forge")).keys() == {f"forge:{OF_BEN}", "forge:use_forge"}
         assert await tools(at, "cem", servers="forge") == {}
         assert (await tools(at, "ana"))["forge:use_forge"]["calls"] == 0
-        await at.call("ana", "execute_mcp_tool", tool_path="forge:use_forge", arguments={})
+        await at["ana"].result("execute_mcp_tool", tool_path="forge:use_forge", arguments={})
         assert (await tools(at, "ana"))["forge:use_forge"]["calls"] == 1
         for who in ("ana", "ben", "operator"):
-            named = await at.ask(who, "GET", "/api/tools", params={"servers": await launch(at, "ana", "forge")})
+            named = await at[who].ask("GET", "/api/tools", params={"servers": await launch(at, "ana", "forge")})
             assert (named.status_code, "did you mean 'forge'?" in named.text) == (400, True), "none would be an answer"
-        assert (await at.ask("dan", "GET", "/api/tools")).status_code == 404
+        assert (await at["dan"].ask("GET", "/api/tools")).status_code == 404
 
 
 async def test_the_page_of_ones_own_tool_is_there_and_it_can_be_tried(tmp_path: Path, data: DataDir) -> None:
@@ -90,18 +89,18 @@ async def test_the_page_of_ones_own_tool_is_there_and_it_can_be_tried(tmp_path: 
         assert section(shown, "try").one("button").text == "Call"
         assert shown.one("h1").text == OF_ANA
         form = {"token": section(shown, "try").one("input", name="token").attributes["value"]}
-        tried = await at.ask("ana", "POST", links[0], data=form)
+        tried = await at["ana"].ask("POST", links[0], data=form)
         assert tried.status_code == 200
         assert section(read(tried.text), "try").one("h3").text.startswith("Answer, ")
         for who in ("ben", "cem", "operator"):
-            assert (await at.ask(who, "GET", links[0])).status_code == 404
+            assert (await at[who].ask("GET", links[0])).status_code == 404
 
 
 async def test_the_page_of_a_launch_says_for_whom_it_is_and_what_it_offers(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         for who in ("ana", "ben"):
             await until_seen(at, who, "forge__use_forge")
-        await at.call("ana", "execute_mcp_tool", tool_path="forge:use_forge", arguments={})
+        await at["ana"].result("execute_mcp_tool", tool_path="forge:use_forge", arguments={})
         of_ana, of_ben = await launch(at, "ana", "forge"), await launch(at, "ben", "forge")
         own = await page(at, "ana", f"/ui/servers/{of_ana}")
         assert own.one("h1").text == "forge, for ana"
@@ -120,9 +119,9 @@ async def test_the_page_of_a_launch_says_for_whom_it_is_and_what_it_offers(tmp_p
         tiles = {each.children[0].text: each.children[1] for each in foreign.one("dl").children}
         assert (tiles["Tools"].text, tiles["Calls, last hour"].text) == ("2", "0 0 failed, 0 not sent")
         assert "%" not in tiles["Tokens"].text, "it has no part of what all share"
-        row = (await at.ask("cem", "GET", f"/api/servers/{of_ben}")).json()
+        row = (await at["cem"].ask("GET", f"/api/servers/{of_ben}")).json()
         assert row["tool_names"] == ["use_forge", OF_BEN]
-        assert "tool_names" not in (await at.ask("cem", "GET", "/api/servers/clock")).json()
+        assert "tool_names" not in (await at["cem"].ask("GET", "/api/servers/clock")).json()
         names = [each.text for each in (await page(at, "ana", "/ui/servers")).one("tbody").all("a")]
         assert {"forge", "forge, for ana", "forge, for ben"} <= {*names}
 
@@ -153,7 +152,7 @@ async def test_the_page_of_a_server_says_for_whom_it_runs_and_whose_values_are_m
             "user:ben",
         ]
         fields = {each.attributes["name"]: each.attributes.get("value", "") for each in form.all("input")}
-        given = await at.ask("ana", "POST", "/ui/values", data={**fields, "owner": "user:cem", "value": "canary-cem-1"})
+        given = await at["ana"].ask("POST", "/ui/values", data={**fields, "owner": "user:cem", "value": "canary-cem-1"})
         assert given.status_code == 200, given.text
         shown = await page(at, "ana", "/ui/servers/forge")
         assert "Missing: TOKEN of dan" in section(shown, "people").text
@@ -212,8 +211,8 @@ async def test_a_member_is_told_what_waits_for_them_and_what_only_an_admin_gives
     identity["teams"] = {"core": {"members": ["ben", "dan"]}}
     config = configuration(tmp_path, servers, auth="tokens", identity=identity)
     async with running(config, data, connect=Processes().connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         for user in ("ben", "dan"):
             await at.admit(user)
         of_ben, of_dan = await page(at, "ben", "/ui"), await page(at, "dan", "/ui")

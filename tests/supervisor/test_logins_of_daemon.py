@@ -16,8 +16,7 @@ import trio
 
 from supervisor.host.datadir import DataDir
 from tests.fakes.login_site import LoginSite
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway
+from tests.scenario.daemon import World, configuration, running
 from tests.supervisor.test_launches_of_daemon import until, until_seen
 
 IDENTITY: dict[str, Any] = {
@@ -27,11 +26,11 @@ IDENTITY: dict[str, Any] = {
 CODE = re.compile(r"<code>([A-Z2-9]{4}-[A-Z2-9]{4})</code>")
 
 
-class LoginDoorway(Doorway):
+class LoginWorld(World):
     """Those who stand before a daemon, with their browsers."""
 
     async def begin(self, who: str, server: str = "tickets") -> dict[str, Any]:
-        answer = await self.ask(who, "POST", f"/api/servers/{server}/login")
+        answer = await self[who].ask("POST", f"/api/servers/{server}/login")
         assert answer.status_code == 200, answer.text
         begun: dict[str, Any] = answer.json()
         assert begun["state"] == "pending"
@@ -39,10 +38,10 @@ class LoginDoorway(Doorway):
 
     async def say_yes(self, begun: dict[str, Any], account: str) -> httpx2.Response:
         """Return the page that the browser of somebody shows who says yes as the owner of an account there."""
-        return await self.client.get(address_of(begun, account))
+        return await self.http.get(address_of(begun, account))
 
     async def answer(self, who: str, begun: dict[str, Any], text: str) -> httpx2.Response:
-        return await self.ask(who, "POST", f"/api/logins/{begun['login']}/answer", json={"answer": text})
+        return await self[who].ask("POST", f"/api/logins/{begun['login']}/answer", json={"answer": text})
 
     async def log_in(self, who: str, account: str = "", server: str = "tickets") -> None:
         begun = await self.begin(who, server)
@@ -52,7 +51,7 @@ class LoginDoorway(Doorway):
 
     async def token_used(self, who: str, server: str = "tickets") -> str:
         """Return with which token a call of somebody came to the server; the error if it did not."""
-        answer = await self.call(who, "execute_mcp_tool", tool_path=f"{server}:who", arguments={})
+        answer = (await self[who].execute(f"{server}:who"))["result"]
         text = str(answer["content"][0]["text"])
         used: str = text if answer.get("isError") else json.loads(text)["token"]
         return used
@@ -72,10 +71,10 @@ def servers_at(site: LoginSite, **more: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def doorway(
     directory: Path, data: DataDir, site: LoginSite, *, identity: dict[str, Any] = IDENTITY, **more: Any
-) -> AsyncIterator[LoginDoorway]:
+) -> AsyncIterator[LoginWorld]:
     config = configuration(directory, servers_at(site, **more), auth="tokens", identity=identity)
     async with running(config, data) as client:
-        at = LoginDoorway(client, data.key("page").hex())
+        at = LoginWorld(client, data)
         for user in identity["users"]:
             await at.admit(user, role="admin")
         yield at
@@ -90,7 +89,7 @@ async def test_each_user_has_a_login_and_no_other_one_uses_it(tmp_path: Path, da
         refused = await at.token_used("cem")
         assert "wants a login" in refused
         assert "`mcpvisor login tickets`" in refused
-        assert "tickets__who" not in await at.tools_of("cem"), "what it offers is told to who logged in"
+        assert "tickets__who" not in await at["cem"].tools(), "what it offers is told to who logged in"
         await at.log_in("cem")
         await until_seen(at, "cem", "tickets__who")
         assert [await at.token_used(who) for who in ("cem", "ben", "cem")] == ["cem-1", "ben-1", "cem-1"]
@@ -106,7 +105,7 @@ async def test_how_a_server_is_doing_that_waits_for_a_login(tmp_path: Path, data
         await until_seen(at, "ben", "tickets__who")
 
         async def row_of(who: str) -> dict[str, Any]:
-            rows = (await at.ask(who, "GET", "/api/me")).json()["servers"]
+            rows = (await at[who].ask("GET", "/api/me")).json()["servers"]
             return next(row for row in rows if row["server"] == "tickets")
 
         async def waits() -> bool:
@@ -115,7 +114,7 @@ async def test_how_a_server_is_doing_that_waits_for_a_login(tmp_path: Path, data
         await until(waits)
         assert "`mcpvisor login tickets`" in (await row_of("cem"))["reason"]
         assert (await row_of("ben"))["status"] == "online"
-        found = await at.call("cem", "discover_mcp_tools", query="tickets of customers")
+        found = await at["cem"].result("discover_mcp_tools", query="tickets of customers")
         assert "tickets wants a login" in found["structuredContent"]["notice"]
 
 
@@ -152,7 +151,7 @@ async def test_a_login_is_of_its_user_whatever_token_they_come_with(tmp_path: Pa
         assert await at.token_used("ben") == "ben-1"
         begun = await at.begin("ben")
         at.keys["other token of ben"] = everywhere
-        told = await at.ask("other token of ben", "GET", f"/api/logins/{begun['login']}")
+        told = await at["other token of ben"].ask("GET", f"/api/logins/{begun['login']}")
         assert told.status_code == 400
 
 
@@ -161,7 +160,7 @@ async def test_a_logout_is_of_one_user(tmp_path: Path, data: DataDir) -> None:
         for user in ("ben", "cem"):
             await at.log_in(user)
             await until_seen(at, user, "tickets__who")
-        answer = await at.ask("ben", "POST", "/api/servers/tickets/logout")
+        answer = await at["ben"].ask("POST", "/api/servers/tickets/logout")
         assert answer.json() == {"server": "tickets", "message": "tickets: logged out"}
         assert site.revoked == ["refresh-ben", "ben-1"]
         assert "wants a login" in await at.token_used("ben")
@@ -171,29 +170,29 @@ async def test_a_logout_is_of_one_user(tmp_path: Path, data: DataDir) -> None:
 async def test_a_member_logs_in_for_nobody_else_and_hears_of_nothing_foreign(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         for order in ("login", "logout"):
-            told = [await at.ask("dan", "POST", f"/api/servers/{name}/{order}") for name in ("tickets", "nowhere")]
+            told = [await at["dan"].ask("POST", f"/api/servers/{name}/{order}") for name in ("tickets", "nowhere")]
             assert [answer.status_code for answer in told] == [404, 404]
             assert told[0].text.replace("tickets", "nowhere") == told[1].text
-            refused = await at.ask("ben", "POST", f"/api/servers/shared/{order}")
+            refused = await at["ben"].ask("POST", f"/api/servers/shared/{order}")
             assert refused.status_code == 502
             assert "an admin logs in for all" in refused.text
         begun = await at.begin("ben")
         progress = f"/api/logins/{begun['login']}"
-        never = await at.ask("cem", "GET", "/api/logins/nothing")
+        never = await at["cem"].ask("GET", "/api/logins/nothing")
         for who in ("cem", "ana", "dan", "operator"):
-            for answer in (await at.ask(who, "GET", progress), await at.answer(who, begun, address_of(begun, who))):
+            for answer in (await at[who].ask("GET", progress), await at.answer(who, begun, address_of(begun, who))):
                 assert (answer.status_code, answer.text) == (400, never.text)
-        assert (await at.ask("ben", "GET", progress)).json()["state"] == "pending"
+        assert (await at["ben"].ask("GET", progress)).json()["state"] == "pending"
 
 
 async def test_an_admin_logs_in_for_no_user(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         await at.log_in("ben")
         await until_seen(at, "ben", "tickets__who")
-        rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        rows = (await at.operator.ask("GET", "/api/status")).json()["servers"]
         launch = next(row["server"] for row in rows if row.get("users") == ["ben"])
         for order in ("login", "logout"):
-            refused = await at.ask("ana", "POST", f"/api/servers/{launch}/{order}")
+            refused = await at["ana"].ask("POST", f"/api/servers/{launch}/{order}")
             assert refused.status_code == 502
             assert "each of its users logs in for themself: mcpvisor login tickets" in refused.text
         assert await at.token_used("ben") == "ben-1"
@@ -214,7 +213,7 @@ async def test_the_yes_of_a_foreign_browser_stores_nothing(tmp_path: Path, data:
         assert page.status_code == 200
         assert "The user ben began this login at tickets" in page.text
         assert not site.asked("/token"), "the code is not exchanged yet"
-        told = await at.ask("ben", "GET", f"/api/logins/{begun['login']}")
+        told = await at["ben"].ask("GET", f"/api/logins/{begun['login']}")
         (shown,) = CODE.findall(page.text)
         assert shown not in told.text
         assert shown.replace("-", "") not in told.text
@@ -232,7 +231,7 @@ async def test_the_yes_of_a_foreign_browser_stores_nothing(tmp_path: Path, data:
         assert late["state"] == "failed"
         assert not site.asked("/token")
         assert "wants a login" in await at.token_used("ben")
-        records = (await at.ask("operator", "GET", "/api/audit?action=login")).json()["records"]
+        records = (await at.operator.ask("GET", "/api/audit?action=login")).json()["records"]
         told_of = {(record["action"], record["outcome"], record["detail"]) for record in records}
         assert ("login.finish", "failed", "of the user ben") in told_of
 
@@ -241,8 +240,8 @@ async def test_whose_a_login_is_stands_in_the_audit(tmp_path: Path, data: DataDi
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         await at.log_in("ben")
         await at.log_in("ana", "company", "shared")
-        await at.ask("ben", "POST", "/api/servers/tickets/logout")
-        records = (await at.ask("operator", "GET", "/api/audit?action=login")).json()["records"]
+        await at["ben"].ask("POST", "/api/servers/tickets/logout")
+        records = (await at.operator.ask("GET", "/api/audit?action=login")).json()["records"]
         assert [(record["action"], record["user"], record["target"], record["detail"]) for record in records] == [
             ("login.forget", "ben", "tickets", "of the user ben"),
             ("login.finish", "ana", "shared", ""),
@@ -261,7 +260,7 @@ async def test_the_address_that_a_browser_ended_at_is_as_good_as_the_code(tmp_pa
         assert "code-of-cem" not in foreign.text
         done = await at.answer("ben", begun, f"  {address_of(begun, 'ben')}\n")
         assert done.json()["state"] == "done"
-        assert (await at.ask("cem", "GET", f"/api/logins/{other['login']}")).json()["state"] == "pending"
+        assert (await at["cem"].ask("GET", f"/api/logins/{other['login']}")).json()["state"] == "pending"
         await until_seen(at, "ben", "tickets__who")
         assert await at.token_used("ben") == "ben-1"
         too_long = await at.answer("cem", other, f"{address_of(other, 'cem')}&x={'y' * 20_000}")
@@ -273,7 +272,7 @@ async def test_with_one_user_a_login_needs_no_code_and_takes_the_address(tmp_pat
     async with LoginSite().running() as site:
         config = configuration(tmp_path, servers_at(site))
         async with running(config, data) as client:
-            at = LoginDoorway(client, "")
+            at = LoginWorld(client, data)
             begun = (await client.post("/api/servers/tickets/login")).json()
             assert "confirms" not in begun
             page = await at.say_yes(begun, "me")
@@ -299,19 +298,19 @@ async def test_whoever_is_taken_out_of_the_file_leaves_no_login_behind(tmp_path:
                 "teams": {"core": {**IDENTITY["teams"]["core"], "members": ["ana", "cem"]}},
             }
             configuration(tmp_path, servers_at(site), auth="tokens", identity=without)
-            assert (await at.ask("operator", "POST", "/api/reload")).status_code == 200
-            assert (await at.ask("ben", "GET", "/api/me")).status_code == 401
+            assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
+            assert (await at["ben"].ask("GET", "/api/me")).status_code == 401
 
             async def has_left() -> bool:
-                rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+                rows = (await at.operator.ask("GET", "/api/status")).json()["servers"]
                 return [row["users"] for row in rows if "users" in row] == [["cem"]]
 
             await until(has_left)
             assert await at.token_used("cem") == "cem-1"
-            (dropped,) = (await at.ask("operator", "GET", "/api/audit?action=login.drop")).json()["records"]
+            (dropped,) = (await at.operator.ask("GET", "/api/audit?action=login.drop")).json()["records"]
             assert (dropped["target"], dropped["detail"], dropped["principal"]) == ("tickets", "of the user ben", "")
             configuration(tmp_path, servers_at(site), auth="tokens", identity=IDENTITY)
-            assert (await at.ask("operator", "POST", "/api/reload")).status_code == 200
+            assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
             assert "wants a login" in await at.token_used("ben")
         async with doorway(tmp_path, data, site) as at:
             assert "wants a login" in await at.token_used("ben")
@@ -324,12 +323,12 @@ async def test_a_login_outlives_what_changes_of_the_entry_but_not_its_address(tm
         await until_seen(at, "ben", "tickets__who")
         servers = servers_at(site, headers={"x-tenant": "7"})
         configuration(tmp_path, servers, auth="tokens", identity=IDENTITY)
-        assert (await at.ask("operator", "POST", "/api/reload")).status_code == 200
+        assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
         assert await at.token_used("ben") == "ben-1"
         assert site.requests[-1].headers["x-tenant"] == "7"
         begun = await at.begin("ben")
         configuration(tmp_path, servers_at(elsewhere), auth="tokens", identity=IDENTITY)
-        assert (await at.ask("operator", "POST", "/api/reload")).status_code == 200
+        assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
         stale = (await at.answer("ben", begun, address_of(begun, "ben"))).json()
         assert (stale["state"], "another address" in stale["message"]) == ("failed", True)
         assert "wants a login" in await at.token_used("ben")

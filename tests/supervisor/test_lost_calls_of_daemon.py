@@ -20,7 +20,8 @@ from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.e2e.daemons import stand_in
 from tests.fakes.failures import failure
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 BEHIND = 'exec 3<&0; setsid "$@" <&3 3<&- & wait'
 """A launcher whose server has a session of its own: it outlives it, and holds its output."""
@@ -80,7 +81,7 @@ async def test_a_call_in_flight_is_told_that_its_server_was_killed_before_the_la
         answers.append((await client.post("/mcp", json=body, timeout=90)).json())
 
     async with running(configuration(tmp_path, {"desk": entry}), data, connect=connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         try:
             with trio.fail_after(30):
                 async with trio.open_nursery() as nursery:

@@ -20,7 +20,8 @@ from supervisor import neural
 from supervisor.cli import cli
 from supervisor.host.datadir import DataDir
 from tests.fakes.embedder import FakeEmbedder
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 from tests.supervisor.test_doors_of_daemon import Fleet, ask, initialize
 
 SERVERS = {"one": {"command": "x"}, "two": {"command": "x"}}
@@ -64,7 +65,7 @@ async def test_without_a_model_a_search_says_that_it_went_by_words_and_that_a_wa
 ) -> None:
     monkeypatch.setattr(neural, "load", lambda wanted, folder: None)
     async with running(configuration(tmp_path, SERVERS, rerank=rerank), data, connect=Fleet().connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         shown = await searched(client, "tool1")
         assert shown.startswith(said)
         assert shown.endswith(" by words; a score of 0 is best\n")
@@ -79,7 +80,7 @@ async def test_a_search_says_how_many_vectors_there_are_until_all_are(
     with embedding(SlowEmbedder()) as embedder:
         monkeypatch.setattr(neural, "load", lambda wanted, folder: embedder)
         async with running(config, data, connect=Fleet().connect) as client:
-            await until_ready(client)
+            await Client(client).ready()
 
             async def until(ending: str) -> None:
                 while not (await searched(client, "tool1")).endswith(ending):  # noqa: ASYNC110 - a thread loads it

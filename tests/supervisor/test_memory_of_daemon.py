@@ -18,7 +18,8 @@ from supervisor import house
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers import capacity
 from tests.e2e.daemons import stand_in
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 EACH = 80
 """MiB that each of them takes: what is expected of one that nobody has seen."""
@@ -71,7 +72,7 @@ async def test_a_call_that_lacks_ten_mib_has_one_of_nine_idle_servers_sleep_and_
     tmp_path: Path, data: DataDir
 ) -> None:
     async with running(servers_in_turns(tmp_path, 10, 10 * EACH - 10), data) as client:
-        await until_ready(client)
+        await Client(client).ready()
         while list((before := await states(client)).values()).count("ready") < 9:  # noqa: ASYNC110 - polled over HTTP
             await trio.sleep(0.02)
         [asleep] = [server for server, state in before.items() if state != "ready"]
@@ -83,7 +84,7 @@ async def test_a_call_that_lacks_ten_mib_has_one_of_nine_idle_servers_sleep_and_
 
 async def test_four_servers_of_which_three_fit_answer_all_calls_in_turns(tmp_path: Path, data: DataDir) -> None:
     async with running(servers_in_turns(tmp_path, 4, 264), data) as client:
-        await until_ready(client)
+        await Client(client).ready()
         for number in range(8):
             server = f"server{number % 4}"
             assert await echoed(client, server) == server

@@ -21,7 +21,8 @@ from supervisor.servers.deployment import DeployedServer
 from tests.e2e import environments
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import doorway
 
 SERVERS: dict[str, Any] = {"desk": {"command": "x", "call_timeout_s": 2}, "shop": {"command": "x"}}
@@ -41,7 +42,7 @@ def connect(server: DeployedServer) -> MemoryTransport:
 @asynccontextmanager
 async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
     async with running(configuration(directory, SERVERS, **settings), data, connect=connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         yield client
 
 
@@ -197,11 +198,11 @@ async def test_only_auditors_may_scrape_and_the_host_is_checked(tmp_path: Path, 
     async with doorway(tmp_path, data) as at:
         for user in ("ana", "ben", "cem"):
             await at.admit(user, role={"ana": "admin", "ben": "member", "cem": "auditor"}[user])
-        statuses = {who: (await at.ask(who, "GET", "/metrics")).status_code for who in (None, "ana", "ben", "cem")}
+        statuses = {who: (await at[who].ask("GET", "/metrics")).status_code for who in (None, "ana", "ben", "cem")}
         assert statuses == {None: 401, "ana": 200, "ben": 404, "cem": 200}
-        foreign = await at.ask("cem", "GET", "/metrics", headers={"host": "evil.test"})
+        foreign = await at["cem"].ask("GET", "/metrics", headers={"host": "evil.test"})
         assert foreign.status_code == 421
-        page = (await at.ask("cem", "GET", "/metrics")).text
+        page = (await at["cem"].ask("GET", "/metrics")).text
         refused = [line for line in page.splitlines() if line.startswith("mcpvisor_requests_refused_total")]
         assert 'mcpvisor_requests_refused_total{reason="host"} 1.0' in refused
         assert 'mcpvisor_requests_refused_total{reason="auth"} 1.0' in refused
@@ -212,8 +213,8 @@ async def test_only_auditors_may_scrape_and_the_host_is_checked(tmp_path: Path, 
 async def test_nothing_of_people_is_in_it(tmp_path: Path, data: DataDir, secret: str) -> None:
     async with doorway(tmp_path, data) as at:
         await at.admit("ana", role="admin")
-        await at.call("ana", "execute_mcp_tool", tool_path="vault:open_canary", arguments={"text": "canary of ana"})
-        page = (await at.ask("operator", "GET", "/metrics")).text
+        await at["ana"].result("execute_mcp_tool", tool_path="vault:open_canary", arguments={"text": "canary of ana"})
+        page = (await at.operator.ask("GET", "/metrics")).text
         labels = {text for line in page.splitlines() if not line.startswith("#") for text in line.split('"')[1::2]}
         assert "vault" in labels
         assert secret not in labels
@@ -222,7 +223,7 @@ async def test_nothing_of_people_is_in_it(tmp_path: Path, data: DataDir, secret:
 async def test_two_hundred_servers_have_a_bounded_number_of_series(tmp_path: Path, data: DataDir) -> None:
     servers = {f"server-{number}": {"command": "x"} for number in range(200)}
     async with running(configuration(tmp_path, servers, starts_per_s=1000), data, connect=connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         for number in range(200):
             await execute(client, f"server-{number}:echo")
         samples = await scrape(client)

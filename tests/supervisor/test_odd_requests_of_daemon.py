@@ -20,8 +20,7 @@ from tests.fakes.front_server import Ticker, read_all
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 
 SERVERS: dict[str, Any] = {"clock": {"command": "x"}, "vault": {"command": "x", "users": ["ana"]}}
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}}
@@ -30,17 +29,15 @@ AGAIN_S = 0.4
 """After so long what was told may be told again."""
 
 
-class Scene(Doorway):
+class Scene(World):
     """A daemon whose servers stand before us, too."""
-
-    fakes: dict[str, FakeServer]
 
     async def raw(self, who: str | None, method: str, target: str, *headers: str) -> bytes:
         """Ask with a target as it is written, and return the whole answer."""
-        host = self.client.base_url.netloc.decode()
+        host = self.http.base_url.netloc.decode()
         shown = [f"Authorization: Bearer {self.keys[who]}"] if who else []
         lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *shown, *headers, "Connection: close", "", ""]
-        stream = await trio.open_tcp_stream(self.client.base_url.host, self.client.base_url.port or 0)
+        stream = await trio.open_tcp_stream(self.http.base_url.host, self.http.base_url.port or 0)
         async with stream:
             await stream.send_all("\r\n".join(lines).encode("latin-1"))
             return await read_all(stream)
@@ -52,9 +49,8 @@ async def scene(directory: Path, data: DataDir, **fakes: FakeServer) -> AsyncIte
     pace = {"list_changed_min_interval_s": 0.1, "list_changed_debounce_s": 0.05}
     config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, **pace)
     async with running(config, data, connect=lambda server: MemoryTransport(fakes[server.name].serve)) as client:
-        at = Scene(client, data.key("page").hex())
-        at.fakes = fakes
-        await until_ready(at)
+        at = Scene(client, data, fakes=fakes)
+        await at.operator.ready()
         for user, role in (("ana", "admin"), ("ben", "member")):
             await at.admit(user, role=role)
         yield at
@@ -128,7 +124,7 @@ async def test_arguments_that_are_costly_to_check_hold_up_nobody(tmp_path: Path,
             ("execute_mcp_tool", {"tool_path": "clock:echo", "arguments": json.dumps(arguments)}),
             ("clock__echo", arguments),
         ):
-            told = await at.call("ben", name, **params)
+            told = await at["ben"].result(name, **params)
             assert told.get("structuredContent") == arguments or told["isError"], str(told)[:200]
         nursery.cancel_scope.cancel()
     assert ticker.longest_ms < HELD_MS
@@ -141,7 +137,7 @@ CHANGED = "notifications/tools/list_changed"
 async def listening(at: Scene, stack: AsyncExitStack, user: str) -> WebSocketConnection:
     """Open a socket of a user on which changes are told."""
     shown = [("authorization", f"Bearer {at.keys[user]}")]
-    socket = await stack.enter_async_context(open_websocket(at.client.base_url.port or 0, "/mcp/all", shown))
+    socket = await stack.enter_async_context(open_websocket(at.http.base_url.port or 0, "/mcp/all", shown))
     await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO}))
     assert json.loads(await socket.get_message())["id"] == 0
     await socket.send_message(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
@@ -188,10 +184,10 @@ async def test_no_page_runs_what_a_server_wrote_or_takes_a_form_that_it_did_not_
     tmp_path: Path, data: DataDir
 ) -> None:
     async with scene(tmp_path, data, clock=FakeServer(tools=[HOSTILE])) as at:
-        await at.call("ben", "execute_mcp_tool", tool_path="clock:echo", arguments={MARKUP: MARKUP})
+        await at["ben"].result("execute_mcp_tool", tool_path="clock:echo", arguments={MARKUP: MARKUP})
         shown = 0
         for path in PAGES:
-            page = await at.ask("ana", "GET", path)
+            page = await at["ana"].ask("GET", path)
             assert page.status_code == 200, path
             policy = page.headers["content-security-policy"]
             assert {"script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} <= set(policy.split("; "))
@@ -202,12 +198,12 @@ async def test_no_page_runs_what_a_server_wrote_or_takes_a_form_that_it_did_not_
         assert shown, "it was there to be seen"
         for form in (b"", b"token=", b"token=0000"):
             kind = {"content-type": "application/x-www-form-urlencoded"}
-            told = await at.ask("ana", "POST", "/ui/servers/clock/disable", content=form, headers=kind)
+            told = await at["ana"].ask("POST", "/ui/servers/clock/disable", content=form, headers=kind)
             assert told.status_code == 400
             foreign = {**kind, "origin": "https://evil.example"}
-            told = await at.ask("ana", "POST", "/ui/servers/clock/disable", content=form, headers=foreign)
+            told = await at["ana"].ask("POST", "/ui/servers/clock/disable", content=form, headers=foreign)
             assert told.status_code == 403
-        assert (await at.ask("ana", "GET", "/api/servers/clock")).json()["disabled"] is False
+        assert (await at["ana"].ask("GET", "/api/servers/clock")).json()["disabled"] is False
 
 
 QUERIES = {
@@ -226,7 +222,7 @@ async def test_no_query_is_more_than_words_or_takes_longer_than_its_turn(tmp_pat
     async with scene(tmp_path, data, clock=FakeServer(tools=tools)) as at, trio.open_nursery() as nursery:
         nursery.start_soon((ticker := Ticker()).run)
         for name, query in QUERIES.items():
-            told = await at.call("ben", "discover_mcp_tools", query=query)
+            told = await at["ben"].result("discover_mcp_tools", query=query)
             assert "content" in told or told["code"] == -32602, (name, str(told)[:200])
         nursery.cancel_scope.cancel()
     assert ticker.longest_ms < HELD_MS
@@ -254,7 +250,7 @@ async def test_searches_during_a_storm_of_changes_make_no_index_and_hold_up_nobo
             for number in range(SEARCHES):
                 at.fakes["clock"].tools[-1] = tool(f"grown_{number}", "Grows.")
                 await at.fakes["clock"].notify(CHANGED, CHANGES // SEARCHES)
-                found = await at.call("ben", "discover_mcp_tools", query=f"what has the number {number}")
+                found = await at["ben"].result("discover_mcp_tools", query=f"what has the number {number}")
                 assert found["structuredContent"]["tools"][0]["tool_path"].startswith("clock:find_")
             nursery.cancel_scope.cancel()
         assert len(made) < SEARCHES / 3, "readings are a second apart, and each is indexed once"

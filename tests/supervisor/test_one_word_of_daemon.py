@@ -24,7 +24,7 @@ from tests.fakes.event_reader import EventReader, reading
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.remote_server import RemoteServer, Request
-from tests.supervisor.test_daemon import configuration, running
+from tests.scenario.daemon import configuration, running
 
 SLOW = {"backoff_initial_s": 1000, "backoff_max_s": 1000}
 SOON = {"backoff_initial_s": 0.01, "backoff_max_s": 0.01}

@@ -10,9 +10,8 @@ from jsonschema import Draft202012Validator
 
 from supervisor.events.kinds import KINDS
 from supervisor.host.datadir import DataDir
-from tests.supervisor.test_daemon import configuration
+from tests.scenario.daemon import World, configuration
 from tests.supervisor.test_events_of_daemon import IDENTITY, SERVERS, doorway, reading_as
-from tests.supervisor.test_identity_of_daemon import Doorway
 
 MEMBERS = {name for name, kind in KINDS.items() if kind.audience != "auditors"}
 
@@ -20,14 +19,14 @@ MEMBERS = {name for name, kind in KINDS.items() if kind.audience != "auditors"}
 class Follower:
     """Somebody who polls for one kind."""
 
-    def __init__(self, at: Doorway, who: str, kind: str, **arguments: Any) -> None:
+    def __init__(self, at: World, who: str, kind: str, **arguments: Any) -> None:
         self._at = at
         self._who = who
         self._asked: dict[str, Any] = {"name": kind, "arguments": arguments}
         self.cursor: str | None = None
 
     async def ask(self) -> Any:
-        return (await self._at.rpc(self._who, "events/poll", **self._asked, cursor=self.cursor)).json()
+        return await self._at[self._who].rpc("events/poll", **self._asked, cursor=self.cursor)
 
     async def poll(self) -> list[Any]:
         answer = (await self.ask())["result"]
@@ -37,8 +36,8 @@ class Follower:
         return events
 
 
-async def types_of(at: Doorway, who: str) -> dict[str, Any]:
-    return {each["name"]: each for each in (await at.rpc(who, "events/list")).json()["result"]["events"]}
+async def types_of(at: World, who: str) -> dict[str, Any]:
+    return {each["name"]: each for each in (await at[who].rpc("events/list"))["result"]["events"]}
 
 
 async def test_a_member_is_listed_what_members_hear_and_an_auditor_all(tmp_path: Path, data: DataDir) -> None:
@@ -64,7 +63,7 @@ async def test_each_hears_what_is_theirs_by_the_schema_that_is_listed(tmp_path: 
             assert await follower.poll() == []
         async with reading_as(at, "cem") as all_, reading_as(at, "ana") as anas:
             for tool in ("echo", "tell"):
-                await at.call("ana", "execute_mcp_tool", tool_path=f"forge:{tool}", arguments={"text": "canary"})
+                await at["ana"].result("execute_mcp_tool", tool_path=f"forge:{tool}", arguments={"text": "canary"})
             told = await all_.until(kind, server_slug="forge")
             own = await anas.until(kind, server_slug="forge")
         heard = {who: await follower.poll() for who, follower in followers.items()}
@@ -88,7 +87,7 @@ async def test_a_member_does_not_hear_of_a_server_that_others_have(tmp_path: Pat
         async with reading_as(at, "cem") as all_:
             changed = {**SERVERS, "vault": {**SERVERS["vault"], "timeoutMs": 7000}}
             configuration(tmp_path, changed, auth="tokens", identity=IDENTITY)
-            reloaded = await at.ask("operator", "POST", "/api/reload")
+            reloaded = await at.operator.ask("POST", "/api/reload")
             assert reloaded.status_code == 200, reloaded.text
             await all_.until("mcp.server.updated")
         heard = {who: await follower.poll() for who, follower in followers.items()}

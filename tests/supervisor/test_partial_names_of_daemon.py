@@ -8,7 +8,8 @@ from supervisor.host.datadir import open_data_dir
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.page_figures import read
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 
 async def test_a_part_of_the_name_of_a_server_leads_to_it_or_to_a_choice(tmp_path: Path) -> None:
@@ -16,7 +17,7 @@ async def test_a_part_of_the_name_of_a_server_leads_to_it_or_to_a_choice(tmp_pat
     config = configuration(tmp_path, servers)
     with open_data_dir(tmp_path / "data", {}) as data:
         async with running(config, data, connect=lambda _: MemoryTransport(FakeServer().serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
             for start in ("/ui/servers/", "/ui/tools?servers="):
                 one = await client.get(f"{start}Clo", follow_redirects=False)
                 assert (one.status_code, one.headers.get("location")) == (303, f"{start}clock")

@@ -21,7 +21,9 @@ from supervisor.servers.capacity import Capacity
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.store.audit_trail import AuditTrail
 from supervisor.usage.totals import Usage
-from tests.supervisor.test_daemon import configuration, remembered, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
+from tests.supervisor.test_daemon import remembered
 
 pytestmark = pytest.mark.case("D26")
 Run = Callable[..., Awaitable[None]]
@@ -96,7 +98,7 @@ async def test_a_crash_of_one_part_is_counted_and_ends_nothing(
 ) -> None:
     monkeypatch.setattr(part, name, crashing_once(getattr(part, name)))
     async with running(configuration(tmp_path, {"good": {"command": "x"}}), data, connect=remembered) as client:
-        await until_ready(client)
+        await Client(client).ready()
         counted = f'mcpvisor_part_restarts_total{{part="{shown}"}} 1.0'
         while counted not in (await client.get("/metrics")).text:  # noqa: ASYNC110 - nobody tells of it
             await trio.sleep(0.02)
@@ -110,5 +112,5 @@ async def test_sinks_get_events_again_after_what_serves_them_has_crashed(
     sinks = [{"name": "lines", "type": "file", "path": str(tmp_path / "events.jsonl")}]
     config = configuration(tmp_path, {"good": {"command": "x"}}, event_sinks=sinks)
     async with running(config, data, connect=remembered) as client:
-        await until_ready(client)
+        await Client(client).ready()
     assert "mcp.discovery.completed" in (tmp_path / "events.jsonl").read_text()

@@ -17,29 +17,30 @@ from trio_websocket import ConnectionClosed
 from supervisor.host.datadir import DataDir
 from supervisor.identity.tokens import new_token
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_identity_of_daemon import IDENTITY, SERVERS, Doorway, doorway, edited
+from tests.scenario.daemon import World
+from tests.supervisor.test_identity_of_daemon import IDENTITY, SERVERS, doorway, edited
 
 HERE, THERE, NOWHERE = "/i/search/mcp", "/i/clock/mcp", "/i/none/mcp"
 
 
-async def given(at: Doorway, server: str = "search", user: str = "ben", **more: Any) -> dict[str, Any]:
+async def given(at: World, server: str = "search", user: str = "ben", **more: Any) -> dict[str, Any]:
     """Make a token for one server; `keys` has it under the name of the server."""
-    answer = await at.ask("operator", "POST", "/api/access-tokens", json={"user": user, "server": server, **more})
+    answer = await at.operator.ask("POST", "/api/access-tokens", json={"user": user, "server": server, **more})
     assert answer.status_code == 201, answer.text
     made: dict[str, Any] = answer.json()
     at.keys[server] = made["token"]
     return made
 
 
-def port_of(at: Doorway) -> int:
-    return int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
+def port_of(at: World) -> int:
+    return int(str(at.http.base_url).rstrip("/").rpartition(":")[2])
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_official_client_comes_in_by_the_address_alone(tmp_path: Path, data: DataDir, mode: str) -> None:
     async with doorway(tmp_path, data) as at:
         made = await given(at)
-        url = f"{str(at.client.base_url).rstrip('/')}{made['address']}?token={made['token']}"
+        url = f"{str(at.http.base_url).rstrip('/')}{made['address']}?token={made['token']}"
         async with Client(url, mode=mode) as client:
             assert sorted(tool.name for tool in (await client.list_tools()).tools) == ["find_page", "read_page"]
             called = await client.call_tool("find_page", {"n": 1})
@@ -65,7 +66,7 @@ async def test_it_is_shown_by_the_header_too_and_by_one_way_at_a_time(tmp_path: 
             (None, f"/i/search/mcp/?token={token}", 401),
             (None, f"/i/search?token={token}", 401),
         ):
-            assert (await at.rpc(who, "ping", path)).status_code == status, path
+            assert (await at[who].at(path).send("ping")).status_code == status, path
 
 
 PLACES = [HERE, THERE, NOWHERE, "/i/vault/mcp", "/mcp", "/mcp/all", "/mcp/servers/search", "/api/status", "/api/audit"]
@@ -78,7 +79,9 @@ async def test_it_opens_its_address_alone_and_no_other_credential_does(tmp_path:
         await at.admit("ben")
         at.keys |= {"of nobody": new_token(), "expired": (await given(at, expires_in_s=0.001))["token"]}
         await given(at)
-        answered = {(who, place): (await at.rpc(who, "ping", place)).status_code for who in SHOWN for place in PLACES}
+        answered = {
+            (who, place): (await at[who].at(place).send("ping")).status_code for who in SHOWN for place in PLACES
+        }
         opened = {way for way, status in answered.items() if status not in (401, 429)}
         of_everything = {place for place in PLACES if not place.startswith("/i/")}
         assert opened == {("search", HERE), *((who, place) for who in ("ben", "operator") for place in of_everything)}
@@ -92,7 +95,7 @@ async def test_what_is_wrong_is_answered_alike_wherever_it_is_and_whatever_is_th
         answers = set()
         for method in ("POST", "GET", "DELETE", "PUT"):
             for path in (HERE, NOWHERE, "/i/vault/mcp"):
-                answer = await at.ask("clock", method, path, content=b"no json")
+                answer = await at["clock"].ask(method, path, content=b"no json")
                 if answer.status_code != 429:
                     answers.add((answer.status_code, answer.headers["www-authenticate"], answer.content))
         assert len(answers) == 1
@@ -103,11 +106,11 @@ async def test_a_server_that_is_not_theirs_any_more_is_as_one_that_is_gone(tmp_p
     async with doorway(tmp_path, data) as at:
         await given(at, "search")
         await given(at, "clock")
-        assert (await at.rpc("search", "tools/list", HERE)).status_code == 200
+        assert (await at["search"].at(HERE).send("tools/list")).status_code == 200
         core = {**IDENTITY, "teams": {"core": {"members": ["ana", "ben"]}}}
         servers = {"search": {**SERVERS["search"], "users": ["ana"]}, "vault": SERVERS["vault"]}
         assert (await edited(at, tmp_path, core, servers)).status_code == 200
-        answers = [await at.rpc(server, "tools/list", f"/i/{server}/mcp") for server in ("search", "clock")]
+        answers = [await at[server].at(f"/i/{server}/mcp").send("tools/list") for server in ("search", "clock")]
         assert answers[0].status_code == 404
         assert answers[0].content == answers[1].content
         assert not [name for name in SERVERS if name in answers[0].text]
@@ -120,12 +123,11 @@ async def test_its_session_is_unknown_at_other_doors_and_those_of_others_here(tm
         doors = {"search": HERE, "ben": "/mcp/servers/search"}
         sessions = {}
         for who, door in doors.items():
-            opened = await at.rpc(who, "initialize", door, protocolVersion="2025-11-25")
+            opened = await at[who].at(door).send("initialize", protocolVersion="2025-11-25")
             sessions[who] = opened.headers["mcp-session-id"]
         for whose, session in sessions.items():
             for who, door in doors.items():
-                listed = await at.ask(
-                    who,
+                listed = await at[who].ask(
                     "POST",
                     door,
                     headers={"mcp-session-id": session},
@@ -140,10 +142,10 @@ async def test_what_is_open_ends_when_it_is_revoked(tmp_path: Path, data: DataDi
         ended = trio.Event()
 
         async def listen(*, task_status: trio.TaskStatus[None]) -> None:
-            opened = await at.rpc("search", "initialize", HERE, protocolVersion="2025-11-25")
+            opened = await at["search"].at(HERE).send("initialize", protocolVersion="2025-11-25")
             headers = {"accept": "text/event-stream", "mcp-session-id": opened.headers["mcp-session-id"]}
             path = f"{HERE}?token={made['token']}"
-            async with at.client.stream("GET", path, headers=headers, timeout=60) as answer:
+            async with at.http.stream("GET", path, headers=headers, timeout=60) as answer:
                 assert answer.status_code == 200
                 assert "no-store" in answer.headers["cache-control"]
                 task_status.started()
@@ -161,20 +163,20 @@ async def test_what_is_open_ends_when_it_is_revoked(tmp_path: Path, data: DataDi
         async with trio.open_nursery() as nursery:
             await nursery.start(listen)
             await nursery.start(speak)
-            revoked = await at.ask("operator", "DELETE", f"/api/access-tokens/{made['id']}")
+            revoked = await at.operator.ask("DELETE", f"/api/access-tokens/{made['id']}")
             assert revoked.json()["revoked"]["server"] == "search"
             nursery.cancel_scope.deadline = trio.current_time() + 2
             await ended.wait()
         assert not nursery.cancel_scope.cancelled_caught
-        assert (await at.rpc("search", "ping", HERE)).status_code == 401
+        assert (await at["search"].at(HERE).send("ping")).status_code == 401
 
 
 async def test_guessing_is_slow_here_too(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         await given(at)
-        statuses = [(await at.rpc(None, "ping", f"{HERE}?token=x{number}")).status_code for number in range(12)]
+        statuses = [(await at.at(f"{HERE}?token=x{number}").send("ping")).status_code for number in range(12)]
         assert statuses == [401] * 10 + [429] * 2
-        assert (await at.rpc("search", "ping", HERE)).status_code == 200
+        assert (await at["search"].at(HERE).send("ping")).status_code == 200
 
 
 @pytest.mark.case("W09")
@@ -194,15 +196,15 @@ async def test_the_token_of_an_address_is_in_no_text_that_the_daemon_makes(
                 *(("GET", f"/i/x/y/z?token={each}"), ("POST", f"{HERE}?token={each}&profile={each}")),
             ):
                 for who in (None, "ben"):
-                    answer = await at.ask(who, method, path, content=b"{}", headers={"host": "127.0.0.1"})
+                    answer = await at[who].ask(method, path, content=b"{}", headers={"host": "127.0.0.1"})
                     shown.append(f"{answer.headers}{answer.text}")
                     assert answer.headers["cache-control"] == "no-store"
                     assert answer.headers["referrer-policy"] == "no-referrer"
-        refused = await at.ask(None, "POST", f"{HERE}?token={token}", headers={"host": "evil.example"})
+        refused = await at.ask("POST", f"{HERE}?token={token}", headers={"host": "evil.example"})
         assert refused.status_code == 421
         shown.append(refused.text)
         pages = ("/api/status", "/api/status/debug", "/api/access-tokens", "/api/audit", "/api/tools")
-        shown += [(await at.ask("operator", "GET", page)).text for page in pages]
+        shown += [(await at.operator.ask("GET", page)).text for page in pages]
     ours = [
         record for record in caplog.records if record.name.startswith(("supervisor", "actors", "servers", "hypercorn"))
     ]
@@ -228,22 +230,22 @@ async def test_a_token_for_one_server_is_for_one_that_its_user_has(
     tmp_path: Path, data: DataDir, wanted: dict[str, str], said: str
 ) -> None:
     async with doorway(tmp_path, data) as at:
-        refused = await at.ask("operator", "POST", "/api/access-tokens", json=wanted)
+        refused = await at.operator.ask("POST", "/api/access-tokens", json=wanted)
         assert refused.status_code == 400
         assert said in refused.json()["error"]["message"]
-        assert (await at.ask("operator", "GET", "/api/access-tokens")).json() == {"tokens": []}
+        assert (await at.operator.ask("GET", "/api/access-tokens")).json() == {"tokens": []}
 
 
 async def test_it_is_known_after_a_restart_and_recorded_with_its_server(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         made = await given(at, label="phone")
         keys = at.keys
-        (row,) = (await at.ask("operator", "GET", "/api/access-tokens")).json()["tokens"]
+        (row,) = (await at.operator.ask("GET", "/api/access-tokens")).json()["tokens"]
         assert (row["server"], row["role"], row["label"]) == ("search", "member", "phone")
         assert made["address"] == HERE
     async with doorway(tmp_path, data) as at:
         at.keys = keys
-        assert (await at.rpc("search", "ping", HERE)).status_code == 200
-        records = (await at.ask("operator", "GET", "/api/audit", params={"action": "token"})).json()["records"]
+        assert (await at["search"].at(HERE).send("ping")).status_code == 200
+        records = (await at.operator.ask("GET", "/api/audit", params={"action": "token"})).json()["records"]
         assert [record["detail"] for record in records] == ["member ben at search"]
         assert made["token"] not in json.dumps(records)

@@ -20,8 +20,7 @@ from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.task_server import TaskServer
 from tests.fakes.whole_server import WholeServer
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 
 SERVERS: dict[str, Any] = {
     "vault": {"command": "x", "users": ["ana"]},
@@ -149,12 +148,12 @@ def connect(server: DeployedServer) -> MemoryTransport:
 
 
 @asynccontextmanager
-async def doorway(directory: Path, data: DataDir, patience_s: float = 120) -> AsyncIterator[Doorway]:
+async def doorway(directory: Path, data: DataDir, patience_s: float = 120) -> AsyncIterator[World]:
     identity: dict[str, Any] = {"users": {"ana": {}, "ben": {}}}
     config = configuration(directory, SERVERS, auth="tokens", identity=identity)
     async with running(config, data, patience_s, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         yield at
 
 
@@ -171,19 +170,19 @@ def filled(value: Any, things: dict[str, str]) -> Any:
 class Rig:
     """Ana, who has things, and ben. `benchmarks/probes.py` takes the time of what is asked here."""
 
-    def __init__(self, at: Doorway) -> None:
+    def __init__(self, at: World) -> None:
         self.at = at
         self.sessions: dict[str, str] = {}
 
     async def admit(self, user: str) -> str:
         """Make a token, and return its id, and a session."""
         token = await self.at.admit(user)
-        opened = await self.at.rpc(user, "initialize", "/mcp/all", protocolVersion="2025-11-25")
+        opened = await self.at[user].at("/mcp/all").send("initialize", protocolVersion="2025-11-25")
         self.sessions[user] = opened.headers["mcp-session-id"]
         return token
 
     def request(self, who: str, probe: Rpc | Page, things: dict[str, str]) -> httpx2.Request:
-        make, shown = self.at.client.build_request, {"authorization": f"Bearer {self.at.keys[who]}"}
+        make, shown = self.at.http.build_request, {"authorization": f"Bearer {self.at.keys[who]}"}
         if isinstance(probe, Page):
             return make(probe.method, filled(probe.path, things), json=probe.body, headers=shown)
         params, door = filled(probe.params, things), filled(probe.door, things)
@@ -198,7 +197,7 @@ class Rig:
         return make("POST", door, json=body, headers={**headers, **shown})
 
     async def ask(self, who: str, probe: Rpc | Page, things: dict[str, str]) -> httpx2.Response:
-        return await self.at.client.send(self.request(who, probe, things))
+        return await self.at.http.send(self.request(who, probe, things))
 
     async def told(self, who: str, probe: Rpc | Page, things: dict[str, str]) -> tuple[int, str]:
         """Return the status of an answer, and its text without the names of things and what differs each time."""
@@ -275,7 +274,7 @@ async def test_what_is_somebody_elses_takes_as_long_as_what_never_was(tmp_path: 
             for times, things in zip(took, (NOWHERE, FOREIGN), strict=True):
                 request = rig.request("ben", PROBES[name], things)
                 begun = time.thread_time()
-                await at.client.send(request)
+                await at.http.send(request)
                 if turn >= 20:
                     times.append(time.thread_time() - begun)
         nowhere, foreign = map(median, took)

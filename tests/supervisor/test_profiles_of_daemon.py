@@ -14,7 +14,8 @@ from supervisor.cli import cli
 from supervisor.host.datadir import DataDir
 from tests.fakes.http_client import JSON_HEADERS, modern
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 from tests.supervisor.test_doors_of_daemon import Fleet, ask, initialize
 
 SERVERS = {
@@ -33,7 +34,7 @@ async def test_an_address_names_a_profile_and_a_session_keeps_its_own(tmp_path: 
     config = configuration(tmp_path, SERVERS, profiles=PROFILES)
     fleets = [Fleet(), Fleet()]
     async with running(config, data, connect=fleets[0].connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         queries = ("", "?profile=work", "?profile=two")
         opened = {query: (await initialize(client, f"/mcp/all{query}")).headers["mcp-session-id"] for query in queries}
         assert await names(client, "?profile=work", opened["?profile=work"]) == ["one__first", "two__tool1"]
@@ -72,7 +73,7 @@ async def test_a_websocket_has_the_profile_of_its_address_and_else_that_of_the_s
 ) -> None:
     config = configuration(tmp_path, SERVERS, profiles=PROFILES, profile="two")
     async with running(config, data, connect=Fleet().connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         port = int(str(client.base_url).rstrip("/").rpartition(":")[2])
         found = {}
         for path in ("/ws?profile=work", "/mcp/all?profile=work", "/mcp/all", "/ws"):
@@ -102,7 +103,7 @@ async def test_commands_take_a_profile(tmp_path: Path, data: DataDir) -> None:
         return await trio.to_thread.run_sync(partial(CliRunner().invoke, cli, [*words, "--url", str(client.base_url)]))
 
     async with running(config, data, connect=Fleet().connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         found = await invoke("search", "*", "--profile", "work", "--json")
         assert {row["tool_path"] for row in json.loads(found.stdout)["tools"]} == {"one:first", "two:tool1"}
         assert (await invoke("call", "two:tool1", "{}", "--profile", "work")).exit_code == 0
@@ -119,7 +120,7 @@ async def test_commands_take_a_profile(tmp_path: Path, data: DataDir) -> None:
 async def test_pages_of_operators_are_about_everything_whatever_the_setting(tmp_path: Path, data: DataDir) -> None:
     config = configuration(tmp_path, SERVERS, profiles=PROFILES, profile="two")
     async with running(config, data, connect=Fleet().connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         page = (await client.get("/api/tools", params={"limit": 50}, headers=dict(JSON_HEADERS))).json()
         assert page["total"] == 9
         rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
@@ -133,7 +134,7 @@ async def test_changed_rules_and_profiles_are_seen_after_a_reload_and_no_server_
     config = configuration(tmp_path, SERVERS, profiles=PROFILES, reload_on_change=False)
     fleet = Fleet()
     async with running(config, data, connect=fleet.connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         starts = [server.starts for server in fleet.servers.values()]
         assert await names(client, "?profile=work") == ["one__first", "two__tool1"]
         rules = {**SERVERS, "one": {"command": "x", "tools": {"allow": ["tool1", "tool4"]}}}

@@ -20,8 +20,8 @@ from supervisor.oauth.bearer.verifier import IdentityProvider
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.identity_provider import EC, ISSUER, NOW, MemoryProvider, signed
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, connect, until_ready
+from tests.scenario.daemon import World, configuration, running
+from tests.supervisor.test_identity_of_daemon import connect
 
 SERVERS: dict[str, Any] = {"clock": {"command": "x"}, "vault": {"command": "x", "users": ["ana"]}}
 PUBLIC = "https://mcp.example"
@@ -43,15 +43,15 @@ def start(tmp_path: Path, data: DataDir, there: MemoryProvider) -> Start:
     @asynccontextmanager
     async def starting(
         auth: str = "oauth", issuer: dict[str, Any] | None = None, people: dict[str, Any] = PEOPLE, **more: Any
-    ) -> AsyncIterator[Doorway]:
+    ) -> AsyncIterator[World]:
         issuers = [{"issuer": ISSUER, "audience": ["the daemon"], **(issuer or {})}] if auth != "tokens" else []
         people = people if issuers else {}
         identity = {**people, "issuers": issuers}
         config = configuration(tmp_path, SERVERS, auth=auth, identity=identity, public_url=PUBLIC, **more)
         begun = trio.current_time()
         async with running(config, data, connect=connect, clock=lambda: NOW + trio.current_time() - begun) as client:
-            at = Doorway(client, data.key("page").hex())
-            await until_ready(at)
+            at = World(client, data)
+            await at.operator.ready()
             yield at
 
     return starting
@@ -62,9 +62,9 @@ def challenge(answer: httpx2.Response) -> str:
     return str(line)
 
 
-def port_of(at: Doorway) -> int:
-    assert at.client.base_url.port is not None
-    return at.client.base_url.port
+def port_of(at: World) -> int:
+    assert at.http.base_url.port is not None
+    return at.http.base_url.port
 
 
 DOORS = ["/mcp", "/mcp/all", "/mcp/servers/clock", "/mcp/servers/none", "/ws", "/api/status"]
@@ -84,7 +84,7 @@ async def test_whoever_shows_no_good_token_is_told_where_to_get_one(start: Start
     async with start() as at:
         for path in DOORS:
             door = path if path.startswith("/mcp") else "/mcp"
-            told = await at.ask(None, method, path, content=b"no json")
+            told = await at.ask(method, path, content=b"no json")
             assert told.status_code == 401
             plain = (
                 f'Bearer resource_metadata="{PUBLIC}/.well-known/oauth-protected-resource{door}", '
@@ -93,27 +93,27 @@ async def test_whoever_shows_no_good_token_is_told_where_to_get_one(start: Start
             assert challenge(told) == plain
             for what, token in wrong.items():
                 headers = {"authorization": f"Bearer {token}".rstrip()}
-                answer = await at.client.request(method, path, content=b"no json", headers=headers)
+                answer = await at.http.request(method, path, content=b"no json", headers=headers)
                 if answer.status_code == 429:  # and the same without a challenge, which would begin a login
                     assert "www-authenticate" not in answer.headers
                     continue
                 assert answer.status_code == 401, what
                 assert challenge(answer).startswith(plain + ', error="invalid_token", error_description="'), what
         twice = [("authorization", f"Bearer {signed()}")] * 2
-        assert (await at.client.request(method, "/mcp", headers=twice)).status_code in (401, 429)
+        assert (await at.http.request(method, "/mcp", headers=twice)).status_code in (401, 429)
 
 
 async def test_a_good_token_is_let_in_by_each_transport_whoever_fails_beside(start: Start) -> None:
     async with start() as at:
         for number in range(40):
-            await at.ask(f"wrong{number}", "GET", "/mcp")
-        assert (await at.ask("wrong", "GET", "/mcp")).status_code == 429
+            await at[f"wrong{number}"].ask("GET", "/mcp")
+        assert (await at["wrong"].ask("GET", "/mcp")).status_code == 429
         at.keys["ana"], at.keys["ben"] = signed(), signed(sub="7", aud="the daemon")
-        assert await at.tools_of("ana") == ["clock__tell_time", "vault__find_canary", "vault__open_canary"]
-        assert await at.tools_of("ben") == ["clock__tell_time"]
-        assert (await at.call("ben", "clock-tell_time", n=1))["structuredContent"] == {"n": 1}
-        assert (await at.ask("ana", "GET", "/api/status")).status_code == 200
-        assert (await at.ask("ben", "GET", "/api/status")).status_code == 404, "never 403"
+        assert await at["ana"].tools() == ["clock__tell_time", "vault__find_canary", "vault__open_canary"]
+        assert await at["ben"].tools() == ["clock__tell_time"]
+        assert (await at["ben"].result("clock-tell_time", n=1))["structuredContent"] == {"n": 1}
+        assert (await at["ana"].ask("GET", "/api/status")).status_code == 200
+        assert (await at["ben"].ask("GET", "/api/status")).status_code == 404, "never 403"
         headers = [("authorization", f"Bearer {at.keys['ben']}")]
         async with open_websocket(port_of(at), "/ws", headers) as socket:
             await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
@@ -130,17 +130,17 @@ async def test_where_to_get_one_is_told_to_anybody(start: Start) -> None:
         documents = {}
         for path in ("", "/mcp", "/mcp/all", "/mcp/servers/clock", "/mcp/servers/none"):
             page = {"origin": "https://any.example"}
-            answer = await at.ask(None, "GET", base + path, headers=page)
+            answer = await at.ask("GET", base + path, headers=page)
             assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "*")
             documents[path] = answer.json()
             assert documents[path]["resource"] == f"{PUBLIC}{path or '/mcp'}"
-            assert (await at.ask(None, "OPTIONS", base + path, headers=page)).status_code == 204
+            assert (await at.ask("OPTIONS", base + path, headers=page)).status_code == 204
         assert documents["/mcp"]["authorization_servers"] == [ISSUER]
         one, other = documents["/mcp/servers/clock"], documents["/mcp/servers/none"]
         assert json.dumps(one).replace("clock", "none") == json.dumps(other)
         for path in ("/x", "/i/clock/mcp"):
-            assert (await at.ask(None, "GET", f"{base}{path}")).json()["error"] == "not_found"
-        assert (await at.ask(None, "POST", base)).status_code == 404
+            assert (await at.ask("GET", f"{base}{path}")).json()["error"] == "not_found"
+        assert (await at.ask("POST", base)).status_code == 404
 
 
 @pytest.mark.parametrize("auth", ["tokens", "oauth", "both"])
@@ -150,18 +150,18 @@ async def test_who_looks_for_an_authorization_server_here_gets_a_quick_no(start:
         asked += [("GET", "/.well-known/oauth-authorization-server/mcp"), ("POST", "/register")]
         asked += [("GET", "/.well-known/oauth-protected-resource/mcp")] if auth == "tokens" else []
         for method, path in asked:
-            answer = await at.ask(None, method, path, json={})
+            answer = await at.ask(method, path, json={})
             assert (answer.status_code, answer.json()["error"]) == (404, "not_found"), path
         if auth == "tokens":
-            assert challenge(await at.ask(None, "GET", "/mcp")) == 'Bearer realm="mcpvisor"'
+            assert challenge(await at.ask("GET", "/mcp")) == 'Bearer realm="mcpvisor"'
 
 
 async def test_a_token_for_one_server_is_of_no_use_elsewhere(start: Start) -> None:
     async with start() as at:
         at.keys["ana"] = signed(aud=f"{PUBLIC}/mcp/servers/clock")
-        assert (await at.rpc("ana", "tools/list", "/mcp/servers/clock")).status_code == 200
+        assert (await at["ana"].at("/mcp/servers/clock").send("tools/list")).status_code == 200
         for path in set(DOORS) - {"/mcp/servers/clock"}:
-            assert (await at.rpc("ana", "tools/list", path)).status_code == 401, path
+            assert (await at["ana"].at(path).send("tools/list")).status_code == 401, path
 
 
 CALL = {"name": "execute_mcp_tool", "arguments": {"tool_path": "clock:tell_time", "arguments": {}}}
@@ -172,7 +172,7 @@ async def test_a_call_without_the_scope_for_it_is_the_one_thing_that_is_forbidde
         at.keys["ana"] = signed(scope="mcp:read profile")
         told = set()
         for _ in range(2):
-            answer = await at.rpc("ana", "tools/call", **CALL)
+            answer = await at["ana"].send("tools/call", **CALL)
             assert answer.status_code == 403
             assert answer.json()["id"] == 1
             assert answer.json()["error"]["data"]["type"] == "insufficient_scope"
@@ -181,13 +181,13 @@ async def test_a_call_without_the_scope_for_it_is_the_one_thing_that_is_forbidde
         assert 'error="insufficient_scope"' in line
         assert re.findall(r'scope=(?:"([^"]+)"|([^\s,]+))', line) == [("mcp:read mcp:tools:execute", "")]
         head = modern_headers("tools/call", "execute_mcp_tool")
-        sent = await at.ask("ana", "POST", "/mcp", content=modern("tools/call", CALL), headers=head)
+        sent = await at["ana"].ask("POST", "/mcp", content=modern("tools/call", CALL), headers=head)
         assert (sent.status_code, challenge(sent)) == (403, line)
-        assert (await at.rpc("ana", "tools/call", "/mcp/all", name="clock__tell_time")).status_code == 403
-        assert (await at.ask("ana", "POST", "/api/reload")).status_code == 403
-        assert (await at.ask("ana", "GET", "/api/status")).status_code == 200
-        assert await at.tools_of("ana")
-        searched = await at.call("ana", "discover_mcp_tools", query="time")
+        assert (await at["ana"].at("/mcp/all").send("tools/call", name="clock__tell_time")).status_code == 403
+        assert (await at["ana"].ask("POST", "/api/reload")).status_code == 403
+        assert (await at["ana"].ask("GET", "/api/status")).status_code == 200
+        assert await at["ana"].tools()
+        searched = await at["ana"].result("discover_mcp_tools", query="time")
         assert searched["structuredContent"]["tools"]
         headers = [("authorization", f"Bearer {at.keys['ana']}")]
         async with open_websocket(port_of(at), "/mcp", headers) as socket:
@@ -197,19 +197,19 @@ async def test_a_call_without_the_scope_for_it_is_the_one_thing_that_is_forbidde
             await socket.send_message(json.dumps(call))
             assert json.loads(await socket.get_message())["error"]["data"]["type"] == "insufficient_scope"
         at.keys["none"] = signed(scope="profile")
-        answer = await at.rpc("none", "tools/list")
+        answer = await at["none"].send("tools/list")
         assert (answer.status_code, challenge(answer)) == (403, line)
 
 
 async def test_a_renewed_token_keeps_the_session_and_nobody_else_has_it(start: Start) -> None:
     async with start() as at:
         at.keys |= {"ana": signed(), "later": signed(exp=NOW + 900, jti="2"), "ben": signed(sub="7")}
-        begun = await at.rpc("ana", "initialize", protocolVersion="2025-11-25")
+        begun = await at["ana"].send("initialize", protocolVersion="2025-11-25")
         session = {"mcp-session-id": begun.headers["mcp-session-id"]}
         ping = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        assert (await at.ask("later", "POST", "/mcp", json=ping, headers=session)).status_code == 200
-        foreign = await at.ask("ben", "POST", "/mcp", json=ping, headers=session)
-        unknown = await at.ask("ben", "POST", "/mcp", json=ping, headers={"mcp-session-id": "x" * 40})
+        assert (await at["later"].ask("POST", "/mcp", json=ping, headers=session)).status_code == 200
+        foreign = await at["ben"].ask("POST", "/mcp", json=ping, headers=session)
+        unknown = await at["ben"].ask("POST", "/mcp", json=ping, headers={"mcp-session-id": "x" * 40})
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 404
 
@@ -217,13 +217,13 @@ async def test_a_renewed_token_keeps_the_session_and_nobody_else_has_it(start: S
 async def test_what_is_open_ends_with_the_token(start: Start) -> None:
     async with start() as at:
         at.keys["ana"] = signed()
-        begun = await at.rpc("ana", "initialize", protocolVersion="2025-11-25")
+        begun = await at["ana"].send("initialize", protocolVersion="2025-11-25")
         now = NOW + 3
         short = {"authorization": f"Bearer {signed(exp=now)}", "accept": "text/event-stream"}
         headers = {**short, "mcp-session-id": begun.headers["mcp-session-id"]}
         with trio.fail_after(10):
             async with open_websocket(port_of(at), "/ws", [("authorization", short["authorization"])]) as socket:
-                async with at.client.stream("GET", "/mcp", headers=headers) as stream:
+                async with at.http.stream("GET", "/mcp", headers=headers) as stream:
                     assert stream.status_code == 200
                     with pytest.raises(httpx2.RemoteProtocolError):
                         async for _ in stream.aiter_raw():
@@ -245,16 +245,16 @@ async def test_what_a_provider_has_revoked_ends_when_it_is_asked_again(
                 there.said.clear()
                 with pytest.raises(ConnectionClosed):
                     await socket.get_message()
-        assert (await at.ask("opaque", "GET", "/mcp")).status_code == 401
+        assert (await at["opaque"].ask("GET", "/mcp")).status_code == 401
 
 
-async def signed_in(at: Doorway, token: str) -> None:
+async def signed_in(at: World, token: str) -> None:
     """Have the client signed in with a browser, as who has a token."""
-    ticket = (await at.ask(token, "POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
-    answer = await at.client.get(f"/ui/sign-in?ticket={ticket}", headers={"sec-fetch-site": "none"})
+    ticket = (await at[token].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
+    answer = await at.http.get(f"/ui/sign-in?ticket={ticket}", headers={"sec-fetch-site": "none"})
     assert answer.status_code == 303
     cookie, _, _ = answer.headers["set-cookie"].partition(";")
-    at.client.headers["cookie"] = cookie  # it is for https alone
+    at.http.headers["cookie"] = cookie  # it is for https alone
 
 
 @pytest.mark.parametrize("how", ["revoked", "signed by a key that is withdrawn"])
@@ -269,19 +269,19 @@ async def test_who_is_signed_in_is_out_as_soon_as_the_token_is_good_no_more(
     there.said["opaque"] = {"active": True, "sub": "7", "aud": f"{PUBLIC}/mcp", "scope": scope}
     async with start(issuer=ASKING if how == "revoked" else {}) as at:
         await signed_in(at, token)
-        socket_ticket = (await at.ask(token, "POST", "/api/tickets")).json()["ticket"]
-        assert (await at.client.get("/api/me")).json()["user"] == "ben"
+        socket_ticket = (await at[token].ask("POST", "/api/tickets")).json()["ticket"]
+        assert (await at.http.get("/api/me")).json()["user"] == "ben"
         with trio.fail_after(20):
-            async with at.client.stream("GET", "/api/events", headers={"accept": "text/event-stream"}) as events:
+            async with at.http.stream("GET", "/api/events", headers={"accept": "text/event-stream"}) as events:
                 assert events.status_code == 200
                 withdraw(there, how)
                 with suppress(httpx2.RemoteProtocolError):
                     async for _ in events.aiter_bytes():
                         pass
-            assert (await at.ask(token, "GET", "/api/me")).status_code == 401
-            page = await at.client.get("/ui")
+            assert (await at[token].ask("GET", "/api/me")).status_code == 401
+            page = await at.http.get("/ui")
             assert (page.status_code, page.headers["location"]) == (303, "/ui/sign-in?next=/ui")
-            assert (await at.client.get("/api/me")).status_code == 401
+            assert (await at.http.get("/api/me")).status_code == 401
         rejected = pytest.RaisesExc(ConnectionRejected, check=lambda error: error.status_code == 401)
         with pytest.RaisesGroup(rejected):
             async with open_websocket(port_of(at), f"/ws?ticket={socket_ticket}"):
@@ -300,46 +300,46 @@ async def test_a_provider_that_is_away_sends_nobody_to_a_login(start: Start, the
     async with start(auth="both", issuer=ASKING) as at:
         for token in (signed(), "opaque"):
             for _ in range(15):
-                answer = await at.ask(token, "POST", "/mcp")
+                answer = await at[token].ask("POST", "/mcp")
                 assert answer.status_code == 503
                 assert answer.headers["retry-after"]
                 assert "www-authenticate" not in answer.headers
         await at.admit("ben")
-        assert await at.tools_of("ben"), "our own tokens ask nobody"
+        assert await at["ben"].tools(), "our own tokens ask nobody"
 
 
 async def test_our_own_tokens_are_shown_to_no_provider(start: Start, there: MemoryProvider) -> None:
     async with start(auth="both", issuer=ASKING) as at:
         await at.admit("ben")
-        await at.ask("ben", "GET", "/mcp")
-        await at.ask("mcpv_mistyped", "GET", "/mcp")
-        await at.ask("mcpvop_0_0", "GET", "/mcp")
+        await at["ben"].ask("GET", "/mcp")
+        await at["mcpv_mistyped"].ask("GET", "/mcp")
+        await at["mcpvop_0_0"].ask("GET", "/mcp")
         assert there.asked["/introspect"] == 0
     async with start(auth="oauth") as at:
-        assert (await at.ask("ben", "GET", "/mcp")).status_code == 401
-        assert (await at.ask("operator", "GET", "/api/status")).status_code == 200
+        assert (await at["ben"].ask("GET", "/mcp")).status_code == 401
+        assert (await at.operator.ask("GET", "/api/status")).status_code == 200
 
 
 async def test_pages_of_allowed_origins_may_ask_before_they_sign_in(start: Start) -> None:
     page = "https://inspector.example"
     async with start(allowed_origins=[page]) as at:
         asked = {"origin": page, "access-control-request-method": "POST"}
-        answer = await at.ask(None, "OPTIONS", "/mcp", headers=asked)
+        answer = await at.ask("OPTIONS", "/mcp", headers=asked)
         assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (204, page)
         assert "authorization" in answer.headers["access-control-allow-headers"]
-        refused = await at.ask(None, "POST", "/mcp", headers={"origin": page})
+        refused = await at.ask("POST", "/mcp", headers={"origin": page})
         assert refused.status_code == 401
         assert refused.headers["access-control-allow-origin"] == page
         assert "WWW-Authenticate" in refused.headers["access-control-expose-headers"]
         foreign = {**asked, "origin": "https://evil.example"}
-        assert (await at.ask(None, "OPTIONS", "/mcp", headers=foreign)).status_code == 403
+        assert (await at.ask("OPTIONS", "/mcp", headers=foreign)).status_code == 403
 
 
 async def test_where_no_users_are_named_whoever_signs_in_is_a_member(start: Start) -> None:
     async with start(people={}) as at:
         at.keys["someone"] = signed(sub="anybody")
-        assert await at.tools_of("someone") == ["clock__tell_time"]
-        assert (await at.ask("someone", "GET", "/api/status")).status_code == 404
+        assert await at["someone"].tools() == ["clock__tell_time"]
+        assert (await at["someone"].ask("GET", "/api/status")).status_code == 404
 
 
 async def test_a_provider_that_is_taken_out_of_the_file_lets_nobody_in_and_ends_what_is_open(
@@ -350,7 +350,7 @@ async def test_a_provider_that_is_taken_out_of_the_file_lets_nobody_in_and_ends_
             async with open_websocket(port_of(at), "/ws", [("authorization", f"Bearer {signed()}")]) as socket:
                 identity = {**PEOPLE, "issuers": [{"issuer": "https://other.example"}]}
                 configuration(tmp_path, SERVERS, auth="both", identity=identity, public_url=PUBLIC)
-                assert (await at.ask("operator", "POST", "/api/reload")).status_code == 200
+                assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
                 with pytest.raises(ConnectionClosed):
                     await socket.get_message()
-        assert (await at.ask(signed(), "GET", "/mcp")).status_code == 401
+        assert (await at[signed()].ask("GET", "/mcp")).status_code == 401

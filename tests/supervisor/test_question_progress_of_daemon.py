@@ -18,7 +18,8 @@ from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.remote_server import RemoteServer
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 PROGRESS = "notifications/progress"
 INFO = {"name": "a", "version": "1"}
@@ -86,7 +87,7 @@ async def test_the_progress_of_a_client_reaches_the_server_that_asked(
             await stack.enter_async_context(far.running())
             entry, more = {"url": far.url}, {}
         client = await stack.enter_async_context(running(configuration(tmp_path, {"one": entry}), data, **more))
-        await until_ready(client)
+        await Client(client).ready()
         answer = await work(client, path, fake)
     assert answer["result"]["structuredContent"]["got"]["result"] == {"action": "decline"}
     told = [each["params"] for each in fake.messages if each.get("method") == PROGRESS]

@@ -16,7 +16,8 @@ from supervisor.host.datadir import DataDir
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 
 def status(code: int, body: bytes) -> Fault:
@@ -51,7 +52,7 @@ async def test_two_entries_for_one_address_are_two_servers_with_a_session_each(t
     async with server.running():
         entries = {"mine": {"url": server.url}, "yours": {"url": server.url, "headers": {"X-Who": "you"}}}
         async with running(configuration(tmp_path, entries), data) as client:
-            await until_ready(client)
+            await Client(client).ready()
             assert {name: (row["state"], row["tools"]) for name, row in (await rows(client)).items()} == {
                 "mine": ("ready", 1),
                 "yours": ("ready", 1),
@@ -72,7 +73,7 @@ async def test_a_page_of_a_proxy_and_a_server_that_is_down_harm_nobody_and_are_t
     async with page.running(), down.running(), good.running():
         entries = {name: {"url": each.url} for name, each in {"page": page, "down": down, "good": good}.items()}
         async with running(configuration(tmp_path, entries), data) as client:
-            await until_ready(client)
+            await Client(client).ready()
             shown = await rows(client)
             assert shown["good"]["state"] == "ready"
             assert (shown["page"]["state"], shown["page"]["next_start"] is not None) == ("failed", True)
@@ -95,7 +96,7 @@ async def test_a_search_for_the_tools_of_a_server_that_is_away_says_that_it_is(t
     async with server.running():
         config = configuration(tmp_path, {"weather": {"url": server.url, "backoff_initial_s": 60}})
         async with running(config, data) as client:
-            await until_ready(client)
+            await Client(client).ready()
             server.faults["POST"] = status(503, b"")
             await called(client, "weather:forecast")
             with trio.fail_after(30):
@@ -160,7 +161,7 @@ async def daemon_before(
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Run a daemon for the block, ready before one server."""
     async with running(configuration(tmp_path, {"s": {"url": server.url, **settings}}), data) as client:
-        await until_ready(client)
+        await Client(client).ready()
         yield client
 
 
@@ -170,7 +171,7 @@ async def calls_at_once(tmp_path: Path, data: DataDir, forgetful: RemoteServer) 
     async with forgetful.running(), healthy.running():
         entries = {"forgets": {"url": forgetful.url}, "healthy": {"url": healthy.url}}
         async with running(configuration(tmp_path, entries), data) as client:
-            await until_ready(client)
+            await Client(client).ready()
 
             async def call(number: int) -> None:
                 answers.append((await called(client, "forgets-sleep", s=0.02))["result"])
@@ -243,7 +244,7 @@ async def test_a_server_that_was_started_again_is_used_again_however_it_says_tha
             await stack.enter_async_context(server.running())
         entries = {name: {"url": server.url} for name, server in servers.items()}
         async with running(configuration(tmp_path, entries), data) as client:
-            await until_ready(client)
+            await Client(client).ready()
             for name, server in servers.items():
                 assert (await called(client, f"{name}-echo", n=1))["result"]["structuredContent"] == {"n": 1}
                 server.restart()

@@ -17,7 +17,8 @@ from supervisor.metatools.texts import estimate_tokens
 from tests.fakes.http_client import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import WholeServer
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 ROWS = {"rows": [{"id": number, "name": f"row {number}"} for number in range(1000)]}
 RESULT = {"content": [{"type": "text", "text": json.dumps(ROWS)}], "structuredContent": ROWS, "isError": False}
@@ -41,7 +42,7 @@ async def generous(tmp_path: Path) -> AsyncIterator[tuple[httpx2.AsyncClient, Wh
     with open_data_dir(tmp_path / "data", {}) as data:
         config = configuration(tmp_path, {"one": {"command": "x", "result_token_budget": {"tool1": 1000}}})
         async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
             yield client, server
 
 

@@ -18,7 +18,8 @@ from supervisor.host.datadir import open_data_dir
 from tests.fakes.http_client import JSON_HEADERS
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import WholeServer
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "read_note", "description": "Reads a note.", "inputSchema": {"type": "object"}},
@@ -36,7 +37,7 @@ async def leveled(
     with open_data_dir(tmp_path / "data", {}) as data:
         config = configuration(tmp_path, {"one": {"command": "x", **(entry or {})}}, **settings)
         async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
             yield client, server
 
 
@@ -103,7 +104,7 @@ async def test_a_level_that_changes_takes_effect_at_once_and_no_server_notices(t
             async with trio.open_nursery() as nursery:
                 (url,) = await nursery.start(daemon.run)
                 async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
-                    await until_ready(client)
+                    await Client(client).ready()
                     for allowed in (2, 1, 3):
                         answer = await client.post("/api/reload", headers=JSON_HEADERS)
                         assert answer.json()["outcome"] == "applied", answer.text

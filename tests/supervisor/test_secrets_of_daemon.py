@@ -36,10 +36,9 @@ from tests.fakes.certificates import certificate
 from tests.fakes.identity_provider import ISSUER, MemoryProvider, signed
 from tests.fakes.spilling_server import TOOLS, SpillingServer
 from tests.fakes.websocket_client import open_websocket
+from tests.scenario.daemon import World, running
 from tests.supervisor.commands.test_cli import ask, invoke
 from tests.supervisor.test_admission_of_daemon import path_of, provided
-from tests.supervisor.test_daemon import running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 from tests.supervisor.test_providers_of_daemon import PUBLIC, port_of
 
 __all__ = ["provided"]
@@ -175,14 +174,14 @@ def configured(
 class Rig:
     """A daemon with secrets, those who ask it, and what it said."""
 
-    def __init__(self, at: Doorway, tls: ssl.SSLContext | None, said: Said, canaries: Canaries) -> None:
+    def __init__(self, at: World, tls: ssl.SSLContext | None, said: Said, canaries: Canaries) -> None:
         self.at = at
         self.tls = tls
         self.said = said
         self.canaries = canaries
 
     async def ask(self, who: str | None, method: str, path: str, **more: Any) -> httpx2.Response:
-        return self.said.answer(who, await self.at.ask(who, method, path, **more))
+        return self.said.answer(who, await self.at[who].ask(method, path, **more))
 
     async def rpc(self, who: str | None, door: str, method: str, **params: Any) -> httpx2.Response:
         return await self.ask(who, "POST", door, json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
@@ -268,7 +267,7 @@ class Rig:
 
     async def run_commands(self, file: Path) -> None:
         """Give every command that shows something."""
-        url = str(self.at.client.base_url)
+        url = str(self.at.http.base_url)
         for command in (*COMMANDS, ("explain", "desk", "--user", "ben", "--config", str(file))):
             shown = await ask(url, *command)
             assert shown.exit_code == (1 if command[0] == "call" else 0), shown.output
@@ -302,8 +301,8 @@ async def scene(data: DataDir, canaries: Canaries, said: Said, config: dict[str,
     certified = config["supervisor"].get("tls_certificate")
     tls = ssl.create_default_context(cafile=certified) if certified else None
     async with running(load(path, environ), data, 300, read) as client, trio.open_nursery() as nursery:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         await at.admit("ben", server="desk")
         at.keys["personal"] = at.keys["ben"]
         for user, role in (("ana", "admin"), ("ben", "member"), ("cem", "auditor")):
@@ -349,7 +348,9 @@ async def test_no_secret_is_in_anything_that_a_daemon_says(
                     await rig.ask_doors(other, ("desk",))
                     await rig.ask_pages(other, SERVERS if other == "cem" else ("desk",))
                 said.files(data.root)
-                cargo = [await rig.at.rpc(who, "tools/call", "/mcp/all", name="desk__cargo") for who in ("ben", "ana")]
+                cargo = [
+                    await rig.at[who].at("/mcp/all").send("tools/call", name="desk__cargo") for who in ("ben", "ana")
+                ]
                 keys = {f"the token of {who}": key for who, key in rig.at.keys.items()}
             async with scene(data, canaries, said, configured(tmp_path, canaries, far, guarded, **tls)) as rig:
                 keys |= {f"the later token of {who}": key for who, key in rig.at.keys.items()}

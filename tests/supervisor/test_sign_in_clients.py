@@ -17,8 +17,8 @@ from supervisor.oauth.bearer import verifier
 from supervisor.oauth.bearer.verifier import IdentityProvider
 from tests.fakes.identity_provider import ISSUER, NOW, MemoryProvider, signed
 from tests.fakes.sign_in_clients import CLIENTS, PUBLIC, Habits, SignInClient
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, connect, until_ready
+from tests.scenario.daemon import World, configuration, running
+from tests.supervisor.test_identity_of_daemon import connect
 
 SERVERS: dict[str, Any] = {"clock": {"command": "x"}, "vault": {"command": "x", "users": ["ana"]}}
 IDENTITY: dict[str, Any] = {
@@ -52,7 +52,7 @@ async def gate(directory: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(verifier, "IdentityProvider", lambda issuer, nursery: make(issuer, nursery, provider))
     config = configuration(directory, SERVERS, auth="both", identity=IDENTITY, public_url=PUBLIC)
     async with running(config, data, connect=connect, clock=lambda: now[0]) as client:
-        await until_ready(Doorway(client, data.key("page").hex()))
+        await World(client, data).operator.ready()
         yield Gate(client, lambda later: now.__setitem__(0, later))
 
 

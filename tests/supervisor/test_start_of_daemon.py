@@ -20,7 +20,8 @@ from supervisor.servers.deployment import DeployedServer
 from supervisor.service.lookup import visible
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 
 def connect(server: DeployedServer) -> MemoryTransport:
@@ -40,7 +41,7 @@ async def test_right_after_a_restart_what_is_read_so_far_is_found_and_all_can_be
     servers = {name: {"command": "x"} for name in ("letter", "parcel")}
     config = configuration(tmp_path, servers)
     async with running(config, data, connect=connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
     released = threading.Event()
 
     def slow(server: str, *of: Any) -> Segment:
@@ -64,7 +65,7 @@ async def test_right_after_a_restart_what_is_read_so_far_is_found_and_all_can_be
             assert await meta_call(client, "execute_mcp_tool", tool_path="parcel:echo", arguments={"n": 1}) == {"n": 1}
         finally:
             released.set()
-        await until_ready(client)
+        await Client(client).ready()
         assert "notice" not in await meta_call(client, "discover_mcp_tools", query="send a parcel")
 
 
@@ -82,7 +83,7 @@ async def test_a_server_that_never_sleeps_is_started_with_the_daemon_and_one_tha
         return MemoryTransport(fakes[server.name].serve)
 
     async with running(configuration(tmp_path, servers), data, connect=reach) as client:
-        await until_ready(client)
+        await Client(client).ready()
     before = {name: fake.starts for name, fake in fakes.items()}
     async with running(configuration(tmp_path, servers, reload_on_change=False), data, connect=reach) as client:
         await until(client, kept="ready")

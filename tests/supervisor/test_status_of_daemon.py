@@ -16,7 +16,9 @@ from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.want import no_threads
-from tests.supervisor.test_daemon import configuration, running, settled, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
+from tests.supervisor.test_daemon import settled
 
 LATEST_S = 600.0
 """No test takes as long, and every wrong figure is further off."""
@@ -57,7 +59,7 @@ async def test_how_long_servers_are_in_a_state_is_right_after_the_clock_was_set(
     config = configuration(tmp_path, {"desk": {"command": "x"}})
     connect = MemoryTransport(FakeServer().serve)
     async with running(config, data, clock=clock, connect=lambda _: connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         clock.ahead_s = set_s
         page = await status(client)
         (row,) = page["servers"]
@@ -79,7 +81,7 @@ async def test_how_long_something_is_degraded_is_right_after_the_clock_was_set(
             clock.ahead_s = set_s
             rows = (await status(client))["degraded"]
             assert [row for row in rows if not 0 <= clock() - row["since"] < LATEST_S] == []
-        await until_ready(client)
+        await Client(client).ready()
         assert await settled(client) == []
 
 
@@ -90,7 +92,7 @@ async def test_a_call_says_when_to_come_back_to_a_server_that_crashes_and_a_sear
     config = configuration(tmp_path, {"desk": {"command": "x", "backoff_initial_s": 1000, "backoff_max_s": 1000}})
     connect = MemoryTransport(fake.serve)
     async with running(config, data, connect=lambda _: connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         fake.exits_at = "initialize"
         await called(client, "execute_mcp_tool", tool_path="desk:crash", arguments={})
         row = await until(client, "respawning")
@@ -108,7 +110,7 @@ async def test_how_long_a_tool_takes_does_not_count_how_long_its_server_took_to_
     config = configuration(tmp_path, {"desk": {"command": "x"}})
     connect = MemoryTransport(fake.serve)
     async with running(config, data, connect=lambda _: connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         assert (await client.post("/api/servers/desk/sleep")).status_code == 200
         await until(client, "dormant")
         fake.start_s = 2.0
@@ -126,7 +128,7 @@ async def test_what_failed_is_the_same_in_usage_on_the_tools_page_and_among_call
     fake = FakeServer(tools=[tool("fail"), tool("echo", inputSchema={"type": "object", "required": ["a"]})])
     config = configuration(tmp_path, {"desk": {"command": "x"}})
     async with running(config, data, connect=lambda _: MemoryTransport(fake.serve)) as client:
-        await until_ready(client)
+        await Client(client).ready()
         for path in ("desk:fail", "desk:fail", "desk:echo"):
             await called(client, "execute_mcp_tool", tool_path=path, arguments={})
         await called(client, "execute_mcp_tool", tool_path="desk:echo", arguments={"a": 1})

@@ -14,7 +14,8 @@ from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.task_server import EXTENSION, TaskServer
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 DECLARED: dict[str, Any] = {"clientCapabilities": {"extensions": {EXTENSION: {}}}}
 TOOLS = {"/mcp/servers/one": "later", "/mcp/all": "one__later"}
@@ -28,7 +29,7 @@ async def test_a_modern_client_has_tasks_over_every_transport(tmp_path: Path, da
         return MemoryTransport(server.serve)
 
     async with running(configuration(tmp_path, {"one": {"command": "x"}}), data, connect=connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         for path, tool in TOOLS.items():
             task = (await post(client, path, "tools/call", tool, name=tool, arguments={})).json()["result"]
             assert task["resultType"] == "task"

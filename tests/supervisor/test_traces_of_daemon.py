@@ -28,7 +28,8 @@ from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.otlp_collector import OtlpCollector, collecting
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CONTEXT = f"00-{TRACE}-{PARENT}-01"
@@ -51,7 +52,7 @@ class Scene:
         entry = {"desk": {"command": "x", "call_timeout_s": 0.2, "ask": "clients"}}
         config = configuration(directory, entry, **{"tracing": True, **settings})
         async with running(config, data, connect=lambda server: MemoryTransport(self.server.serve)) as self.client:
-            await until_ready(self.client)
+            await Client(self.client).ready()
             yield
 
     async def call(self, name: str, arguments: Any, meta: Any = None, **headers: str) -> dict[str, Any]:

@@ -16,9 +16,8 @@ from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_daemon import until_ready as ready
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import World, configuration, running
 
 SERVER = Path(__file__).parents[1] / "fakes" / "turning_server.py"
 USERS = ("ana", "ben", "cem", "dan")
@@ -28,7 +27,7 @@ GOOD, EVIL, WORSE = "good", "evil", "worse"
 class Scene:
     """A daemon with the server that turns, and four people who never stop."""
 
-    def __init__(self, at: Doorway, directory: Path) -> None:
+    def __init__(self, at: World, directory: Path) -> None:
         self.at = at
         self.directory = directory
         self.rounds = dict.fromkeys(USERS, 0)
@@ -39,9 +38,9 @@ class Scene:
     async def use(self, user: str) -> None:
         """Search, list at three doors, and call, over and over."""
         while True:
-            found = await self.at.call(user, "discover_mcp_tools", query="work")
-            listed = await self.at.rpc(user, "tools/list", "/mcp/servers/turning")
-            every = await self.at.rpc(user, "tools/list", "/mcp/all")
+            found = await self.at[user].result("discover_mcp_tools", query="work")
+            listed = await self.at[user].at("/mcp/servers/turning").send("tools/list")
+            every = await self.at[user].at("/mcp/all").send("tools/list")
             self.seen[user].append(json.dumps(found) + listed.text + every.text)
             doors = (
                 ("/mcp", "execute_mcp_tool", {"tool_path": "turning:work", "arguments": {"to": user}}),
@@ -49,7 +48,7 @@ class Scene:
                 ("/mcp/all", "turning__work", {"to": user}),
             )
             for path, name, arguments in doors:
-                answer = (await self.at.rpc(user, "tools/call", path, name=name, arguments=arguments)).json()
+                answer = await self.at[user].at(path).rpc("tools/call", name=name, arguments=arguments)
                 said = answer.get("result") or answer["error"]
                 self.told[user].append(outcome_of(said))
             self.rounds[user] += 1
@@ -72,16 +71,16 @@ class Scene:
 
     async def turn(self, to: str, how: str) -> None:
         arguments = {"tool_path": "turning:turn", "arguments": {"to": to, "how": how}}
-        await self.at.rpc("ana", "tools/call", name="execute_mcp_tool", arguments=arguments)
+        await self.at["ana"].send("tools/call", name="execute_mcp_tool", arguments=arguments)
 
     async def reload(self, version: str) -> None:
         (self.directory / "state").write_text(version)
         configuration(self.directory, servers(self.directory, version), **SETTINGS)
-        answer = await self.at.ask("operator", "POST", "/api/reload", headers={"content-type": "application/json"})
+        answer = await self.at.operator.ask("POST", "/api/reload", headers={"content-type": "application/json"})
         assert answer.json()["outcome"] == "applied", answer.text
 
     async def waiting(self) -> list[dict[str, Any]]:
-        tools: list[dict[str, Any]] = (await self.at.ask("operator", "GET", "/api/trust")).json()["tools"]
+        tools: list[dict[str, Any]] = (await self.at.operator.ask("GET", "/api/trust")).json()["tools"]
         return tools
 
     async def until_waiting(self, version: str) -> dict[str, Any]:
@@ -94,7 +93,7 @@ class Scene:
 
     async def approve(self, row: dict[str, Any]) -> int:
         body = {"server": row["server"], "tools": {row["tool"]: row["digest"]}}
-        return (await self.at.ask("operator", "POST", "/api/trust", json=body)).status_code
+        return (await self.at.operator.ask("POST", "/api/trust", json=body)).status_code
 
     def ledger(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.directory / "ledger").read_text().splitlines()]
@@ -132,8 +131,8 @@ async def scene(directory: Path, data: DataDir, **settings: Any) -> AsyncIterato
     (directory / "state").write_text(GOOD)
     config = configuration(directory, servers(directory, GOOD), **{**SETTINGS, **settings})
     async with running(config, data) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         for user in USERS:
             await at.admit(user)
         made = Scene(at, directory)
@@ -213,7 +212,7 @@ async def test_where_nothing_is_held_a_change_is_told_at_most(tmp_path: Path, da
         assert [(row["reason"], row["held"]) for row in await now.waiting()] == (
             [("changed", False)] if trust == "notice" else []
         )
-        status = (await now.at.ask("operator", "GET", "/api/status")).json()["servers"][0]
+        status = (await now.at.operator.ask("GET", "/api/status")).json()["servers"][0]
         assert (status["unapproved_tools"], status["held_tools"]) == (int(trust == "notice"), 0)
 
 
@@ -230,7 +229,7 @@ async def doorway(
     fakes: dict[str, FakeServer],
     more: dict[str, dict[str, Any]] | None = None,
     **settings: Any,
-) -> AsyncIterator[Doorway]:
+) -> AsyncIterator[World]:
     entries = {name: {"command": "x", **(more or {}).get(name, {})} for name in fakes}
     config = configuration(directory, entries, **{**SETTINGS, **settings})
 
@@ -238,8 +237,8 @@ async def doorway(
         return MemoryTransport(fakes[server.name].serve)
 
     async with running(config, data, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         for user, person in SETTINGS["identity"]["users"].items():
             await at.admit(user, role=person.get("role", "member"))
         yield at
@@ -249,8 +248,8 @@ async def test_what_is_suspicious_waits_at_first_sight_and_is_told_wherever_peop
     tmp_path: Path, data: DataDir
 ) -> None:
     async with doorway(tmp_path, data, {"notes": FakeServer(tools=[ORDERS, CLEAN])}) as at:
-        assert await at.tools_of("ben") == ["notes__read_note"]
-        (row,) = (await at.ask("cem", "GET", "/api/trust")).json()["tools"]
+        assert await at["ben"].tools() == ["notes__read_note"]
+        (row,) = (await at["cem"].ask("GET", "/api/trust")).json()["tools"]
         assert (row["path"], row["reason"], row["held"], row["against"]) == (
             "notes:send_note",
             "suspicious",
@@ -259,7 +258,7 @@ async def test_what_is_suspicious_waits_at_first_sight_and_is_told_wherever_peop
         )
         assert row["findings"] == ["its text wants something kept from the user ('do not tell the user')"]
         assert {change["place"]: change["after"] for change in row["changes"]}["description"] == ORDERS["description"]
-        said = await at.call("ben", "execute_mcp_tool", tool_path="notes:send_note", arguments={})
+        said = await at["ben"].result("execute_mcp_tool", tool_path="notes:send_note", arguments={})
         error = said["structuredContent"]["error"]
         assert (error["code"], error["type"], error["reason"], error["outcome"]) == (
             -31451,
@@ -269,17 +268,17 @@ async def test_what_is_suspicious_waits_at_first_sight_and_is_told_wherever_peop
         )
         assert "tell the user" in said["content"][0]["text"].lower()
         for path, name in (("/mcp/servers/notes", "send_note"), ("/mcp/all", "notes__send_note")):
-            answer = await at.rpc("ben", "tools/call", path, name=name, arguments={})
+            answer = await at["ben"].at(path).send("tools/call", name=name, arguments={})
             assert answer.json()["result"]["structuredContent"]["error"]["type"] == "not_approved"
-        listing = (await at.ask("cem", "GET", "/api/tools")).json()
+        listing = (await at["cem"].ask("GET", "/api/tools")).json()
         assert (listing["held"], listing["hidden"]) == ({"notes": {"send_note": "suspicious"}}, {})
-        status = (await at.ask("cem", "GET", "/api/servers/notes")).json()
+        status = (await at["cem"].ask("GET", "/api/servers/notes")).json()
         assert (status["unapproved_tools"], status["held_tools"], status["tools"]) == (1, 1, 1)
-        assert (await at.ask("operator", "POST", "/api/trust", json=approval(row))).status_code == 200
-        assert await at.tools_of("ben") == ["notes__read_note", "notes__send_note"]
-        found = await at.call("ben", "discover_mcp_tools", query="notes:send_note")
+        assert (await at.operator.ask("POST", "/api/trust", json=approval(row))).status_code == 200
+        assert await at["ben"].tools() == ["notes__read_note", "notes__send_note"]
+        found = await at["ben"].result("discover_mcp_tools", query="notes:send_note")
         assert "tell the user" in found["structuredContent"]["tools"][0]["caution"]
-        (listed,) = (await at.ask("cem", "GET", "/api/tools?name=send_note")).json()["tools"]
+        (listed,) = (await at["cem"].ask("GET", "/api/tools?name=send_note")).json()["tools"]
         assert "text-conceals" in [finding["code"] for finding in listed["metadata"]["findings"]]
 
 
@@ -291,13 +290,13 @@ def approval(row: dict[str, Any]) -> dict[str, Any]:
 async def test_a_name_that_is_like_anothers_is_a_finding(tmp_path: Path, data: DataDir) -> None:
     fakes = {"github": FakeServer(tools=[tool("create_issue")]), "helper": FakeServer(tools=[tool("create_isue")])}
     async with doorway(tmp_path, data, fakes, trust="notice") as at:
-        (row,) = (await at.ask("operator", "GET", "/api/trust")).json()["tools"]
+        (row,) = (await at.operator.ask("GET", "/api/trust")).json()["tools"]
         other = {"github": "helper", "helper": "github"}[row["server"]]  # whichever was listed later
         assert (row["reason"], row["held"]) == ("suspicious", False)
         assert row["findings"] == [f"its name can be taken for that of '{other}:{fakes[other].tools[0]['name']}'"]
-        found = await at.call("ben", "discover_mcp_tools", query=row["path"])
+        found = await at["ben"].result("discover_mcp_tools", query=row["path"])
         assert f"its name is like that of {other}:" in found["structuredContent"]["tools"][0]["caution"]
-        (listed,) = (await at.ask("operator", "GET", f"/api/tools?servers={row['server']}")).json()["tools"]
+        (listed,) = (await at.operator.ask("GET", f"/api/tools?servers={row['server']}")).json()["tools"]
         assert "name-lookalike" in [finding["code"] for finding in listed["metadata"]["findings"]]
 
 
@@ -307,12 +306,12 @@ async def test_nobody_is_told_of_a_double_that_is_not_theirs(tmp_path: Path, dat
     async with doorway(tmp_path, data, fakes, entries, trust="notice") as at:
 
         async def caution(who: str, **asked: str) -> str:
-            found = await at.call(who, "discover_mcp_tools", **asked)
+            found = await at[who].result("discover_mcp_tools", **asked)
             rows = {row["tool_path"]: row for row in found["structuredContent"]["tools"]}
             return str(rows["github:create_issue"].get("caution", ""))
 
         # Its tools are read once more, now that those of the other one are known.
-        assert (await at.ask("operator", "POST", "/api/servers/github/restart")).status_code == 200
+        assert (await at.operator.ask("POST", "/api/servers/github/restart")).status_code == 200
         with trio.fail_after(20):
             while not await caution("ana", query="*"):  # noqa: ASYNC110 - it is read after its start
                 await trio.sleep(0.02)
@@ -324,19 +323,19 @@ async def test_nobody_is_told_of_a_double_that_is_not_theirs(tmp_path: Path, dat
 @pytest.mark.parametrize("who", ["ben", "cem"])
 async def test_only_an_admin_approves(tmp_path: Path, data: DataDir, who: str) -> None:
     async with doorway(tmp_path, data, {"notes": FakeServer(tools=[ORDERS])}) as at:
-        (row,) = (await at.ask("ana", "GET", "/api/trust")).json()["tools"]
-        assert (await at.ask(who, "POST", "/api/trust", json=approval(row))).status_code == 404
-        assert (await at.ask(who, "GET", "/api/trust")).status_code == (404 if who == "ben" else 200)
-        assert await at.tools_of("ana") == []
-        assert (await at.ask("ana", "POST", "/api/trust", json=approval(row))).status_code == 200
-        assert await at.tools_of("ana") == ["notes__send_note"]
+        (row,) = (await at["ana"].ask("GET", "/api/trust")).json()["tools"]
+        assert (await at[who].ask("POST", "/api/trust", json=approval(row))).status_code == 404
+        assert (await at[who].ask("GET", "/api/trust")).status_code == (404 if who == "ben" else 200)
+        assert await at["ana"].tools() == []
+        assert (await at["ana"].ask("POST", "/api/trust", json=approval(row))).status_code == 200
+        assert await at["ana"].tools() == ["notes__send_note"]
 
 
 async def test_without_tokens_an_approval_takes_the_key_of_the_daemon(tmp_path: Path, data: DataDir) -> None:
     fake = FakeServer(tools=[ORDERS])
     config = configuration(tmp_path, {"notes": {"command": "x", "trust": "strict"}})
     async with running(config, data, connect=lambda server: MemoryTransport(fake.serve)) as client:
-        await ready(client)
+        await Client(client).ready()
         (row,) = (await client.get("/api/trust")).json()["tools"]
         refused = await client.post("/api/trust", json=approval(row))
         assert (refused.status_code, "mcpvisor approve" in refused.text) == (401, True)
@@ -357,25 +356,25 @@ async def test_without_tokens_an_approval_takes_the_key_of_the_daemon(tmp_path: 
 )
 async def test_what_approves_nothing_says_why(tmp_path: Path, data: DataDir, body: bytes, status: int) -> None:
     async with doorway(tmp_path, data, {"notes": FakeServer(tools=[ORDERS])}) as at:
-        answer = await at.ask("ana", "POST", "/api/trust", content=body)
+        answer = await at["ana"].ask("POST", "/api/trust", content=body)
         assert answer.status_code == status
         assert answer.json()["error"]["message"]
-        assert (await at.ask("ana", "GET", "/api/trust?servers=none")).status_code == 404
-        assert (await at.ask("ana", "GET", "/api/trust?limit=0")).status_code == 400
+        assert (await at["ana"].ask("GET", "/api/trust?servers=none")).status_code == 404
+        assert (await at["ana"].ask("GET", "/api/trust?limit=0")).status_code == 400
 
 
 async def test_clients_are_told_when_what_they_see_has_changed(tmp_path: Path, data: DataDir) -> None:
     fake = FakeServer(tools=[CLEAN])
     async with doorway(tmp_path, data, {"notes": fake}) as at:
-        before = (await at.ask("ana", "GET", "/api/status")).json()["catalog_revision"]
+        before = (await at["ana"].ask("GET", "/api/status")).json()["catalog_revision"]
         fake.tools = [CLEAN, tool("write_note", "Writes a note.")]
-        await at.ask("operator", "POST", "/api/servers/notes/refresh", headers={"content-type": "application/json"})
-        held = (await at.ask("ana", "GET", "/api/status")).json()["catalog_revision"]
+        await at.operator.ask("POST", "/api/servers/notes/refresh", headers={"content-type": "application/json"})
+        held = (await at["ana"].ask("GET", "/api/status")).json()["catalog_revision"]
         assert held == before  # what is held is no change of what anybody sees
-        (row,) = (await at.ask("ana", "GET", "/api/trust")).json()["tools"]
+        (row,) = (await at["ana"].ask("GET", "/api/trust")).json()["tools"]
         assert (row["tool"], row["reason"], row["cut"]) == ("write_note", "added", False)
-        assert (await at.ask("ana", "POST", "/api/trust", json=approval(row))).status_code == 200
-        assert (await at.ask("ana", "GET", "/api/status")).json()["catalog_revision"] == before + 1
+        assert (await at["ana"].ask("POST", "/api/trust", json=approval(row))).status_code == 200
+        assert (await at["ana"].ask("GET", "/api/status")).json()["catalog_revision"] == before + 1
 
 
 @pytest.mark.case("X02")
@@ -384,13 +383,13 @@ async def test_what_waits_is_shown_whole_and_in_pages(tmp_path: Path, data: Data
     fake = FakeServer(tools=[])
     async with doorway(tmp_path, data, {"notes": fake}) as at:
         fake.tools = [tool(f"write_{number}", f"{long}{number}") for number in range(7)] + [tool("huge", "x" * 70_000)]
-        await at.ask("operator", "POST", "/api/servers/notes/refresh", headers={"content-type": "application/json"})
-        first = (await at.ask("ana", "GET", "/api/trust?limit=3")).json()
+        await at.operator.ask("POST", "/api/servers/notes/refresh", headers={"content-type": "application/json"})
+        first = (await at["ana"].ask("GET", "/api/trust?limit=3")).json()
         assert (first["total"], first["offset"], first["following"]) == (8, 0, 3)
         assert {change["place"]: change["after"] for change in first["tools"][0]["changes"]}[
             "description"
         ] == f"{long}0"
-        last = (await at.ask("ana", "GET", "/api/trust?offset=3&servers=notes")).json()
+        last = (await at["ana"].ask("GET", "/api/trust?offset=3&servers=notes")).json()
         assert [(row["tool"], row["cut"]) for row in last["tools"]][-2:] == [("write_6", False), ("huge", True)]
-        one = (await at.ask("ana", "GET", "/api/trust?tools=write_6,huge")).json()["tools"]
+        one = (await at["ana"].ask("GET", "/api/trust?tools=write_6,huge")).json()["tools"]
         assert [row["tool"] for row in one] == ["write_6", "huge"]

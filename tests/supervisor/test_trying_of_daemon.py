@@ -14,7 +14,8 @@ from supervisor.host.datadir import open_data_dir
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.page_figures import Element, read
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 WORDS = 'two\nlines, "quoted" & <b>'
 PROPERTIES = {"name": {"type": "string", "maxLength": 5}, "sizes": {"type": "array", "items": {"enum": ["s", "m"]}}}
@@ -80,7 +81,7 @@ async def visiting(tmp_path: Path, **entry: Any) -> AsyncIterator[Visitor]:
     with open_data_dir(tmp_path / "data", {}) as data:
         config = configuration(tmp_path, {"one": {"command": "x", **entry}})
         async with running(config, data, connect=lambda _: MemoryTransport(fake.serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
             yield Visitor(client, fake)
 
 

@@ -18,8 +18,8 @@ from supervisor.servers.deployment import DeployedServer
 from tests.fakes.event_reader import StreamReader, reading
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready, without_time
+from tests.scenario.daemon import World, configuration, running
+from tests.supervisor.test_identity_of_daemon import without_time
 
 VERBS, NOUNS = ("read", "write", "list", "send", "delete", "find"), ("page", "mail", "file", "order", "user", "clock")
 CANARIES = ("canary", "vault", "jewel", "ledger", "cipher")
@@ -81,12 +81,12 @@ async def test_the_search_is_as_if_there_were_nobody_else(tmp_path: Path) -> Non
         config = configuration(directory, servers, auth="tokens", identity={"users": {"ana": {}, "ben": {}}})
         with open_data_dir(directory / "data", {}) as data:
             async with running(config, data, connect=connect) as client:
-                at = Doorway(client, data.key("page").hex())
-                await until_ready(at)
+                at = World(client, data)
+                await at.operator.ready()
                 await at.admit("ben")
                 asked = [{"query": query, "limit": 1 + at_ % 20} for at_, query in enumerate(queries(QUERIES))]
                 answers = [
-                    await at.rpc("ben", "tools/call", name="discover_mcp_tools", arguments=each) for each in asked
+                    await at["ben"].send("tools/call", name="discover_mcp_tools", arguments=each) for each in asked
                 ]
                 found.append([without_time(answer.text) for answer in answers])
     assert found[0] == found[1]
@@ -102,43 +102,43 @@ async def test_those_with_processes_of_their_own_are_as_if_there_were_nobody_els
         config = configuration(directory, TIERED, auth="tokens", identity={"users": users})
         with open_data_dir(directory / "data", {}) as data:
             async with running(config, data, connect=connect) as client:
-                at = Doorway(client, data.key("page").hex())
-                await until_ready(at)
+                at = World(client, data)
+                await at.operator.ready()
                 for user in (*others, "ben"):
                     await at.admit(user)
-                    while len(await at.tools_of(user)) < 32:  # noqa: ASYNC110 - servers start
+                    while len(await at[user].tools()) < 32:  # noqa: ASYNC110 - servers start
                         await trio.sleep(0.02)
                 greeting = {"protocolVersion": "2025-11-25"}
-                while "user: read" not in (await at.rpc("ben", "initialize", **greeting)).text:  # noqa: ASYNC110 - said later
+                while "user: read" not in (await at["ben"].send("initialize", **greeting)).text:  # noqa: ASYNC110 - said later
                     await trio.sleep(0.02)
                 async with reading(
                     str(client.base_url), headers={"authorization": f"Bearer {at.keys['ben']}"}
                 ) as stream:
                     assert (await stream.next())[1] == "hello"
                     for user, path in product(others, PATHS):
-                        await at.call(user, "execute_mcp_tool", tool_path=path, arguments={})
+                        await at[user].result("execute_mcp_tool", tool_path=path, arguments={})
                     found.append([*await all_that_is_told(at), *await all_that_happens(at, stream)])
     for one, other in zip(*found, strict=True):
         assert one == other
     assert not any(SECRET in text for text in found[0])
 
 
-async def all_that_is_told(at: Doorway) -> list[str]:
+async def all_that_is_told(at: World) -> list[str]:
     """Return what ben gets for queries, lists, wrong names, calls, and the pages that are his."""
     asked = [("discover_mcp_tools", {"query": query, "limit": 1 + at_ % 20}) for at_, query in enumerate(queries(100))]
     asked += [("execute_mcp_tool", {"tool_path": path, "arguments": {}}) for path in PATHS]
-    answers = [await at.rpc("ben", "tools/call", name=name, arguments=arguments) for name, arguments in asked]
+    answers = [await at["ben"].send("tools/call", name=name, arguments=arguments) for name, arguments in asked]
     for method in ("tools/list", "resources/list", "prompts/list", "initialize"):
         params = {"protocolVersion": "2025-11-25"} if method == "initialize" else {}
-        answers += [await at.rpc("ben", method, door, **params) for door in DOORS]
-    answers += [await at.ask("ben", "GET", path) for path in ("/api/me", "/api/status", "/api/servers/till")]
+        answers += [await at["ben"].at(door).send(method, **params) for door in DOORS]
+    answers += [await at["ben"].ask("GET", path) for path in ("/api/me", "/api/status", "/api/servers/till")]
     return [_OF_ONE_DAEMON.sub(r"\1", without_time(answer.text)) for answer in answers]
 
 
-async def all_that_happens(at: Doorway, stream: StreamReader) -> list[str]:
+async def all_that_happens(at: World, stream: StreamReader) -> list[str]:
     """Return the events that ben hears, up to one last call of his, without what no two daemons have in common."""
     seen: list[dict[str, Any]] = []
-    await at.call("ben", "execute_mcp_tool", tool_path=LAST, arguments={})
+    await at["ben"].result("execute_mcp_tool", tool_path=LAST, arguments={})
     while not seen or seen[-1]["data"].get("tool_name") != LAST.partition(":")[2]:
         _, kind, event = await stream.next()
         assert event.keys() == {"id", "type", "timestamp", "data"}, kind

@@ -24,8 +24,7 @@ from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.ledger_server import Ledger
 from tests.fakes.memory import MemoryPeer
 from tests.fakes.remote_server import RemoteServer
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 
 CALLS: Final = int(os.environ.get("CALLS", "150"))
 KILL_EVERY: Final = 40
@@ -58,7 +57,7 @@ _SESSIONS = count()
 class Caller:
     """One user, whose calls have the same ids as those of the other one."""
 
-    def __init__(self, at: Doorway, user: str) -> None:
+    def __init__(self, at: World, user: str) -> None:
         self._at = at
         self.user = user
         self.ended: Counter[str] = Counter()
@@ -94,7 +93,7 @@ class Caller:
         meta = {META + "protocolVersion": MODERN, META + "clientCapabilities": {"elicitation": {"form": {}}}}
         request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {**params, "_meta": meta}}
         headers = modern_headers("tools/call", params["name"])
-        answer = await self._at.ask(self.user, "POST", "/mcp/all", json=request, headers=headers)
+        answer = await self._at[self.user].ask("POST", "/mcp/all", json=request, headers=headers)
         assert answer.status_code == 200 or answer.json(), answer.text
         events = answer.headers["content-type"].startswith("text/event-stream")  # where it took a while
         lines = [line[len("data: ") :] for line in answer.text.splitlines() if line.startswith("data: ")]
@@ -126,7 +125,7 @@ class Caller:
         self.processes[server].add(entry["process"])
 
 
-async def kill_for_ever(at: Doorway, callers: list[Caller], killed: Counter[str]) -> None:
+async def kill_for_ever(at: World, callers: list[Caller], killed: Counter[str]) -> None:
     """Kill each process again and again, as calls end."""
     numbers, next_at = count(), KILL_EVERY
     while True:
@@ -134,7 +133,7 @@ async def kill_for_ever(at: Doorway, callers: list[Caller], killed: Counter[str]
         if sum(caller.ended.total() for caller in callers) < next_at:
             continue
         next_at += KILL_EVERY
-        rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        rows = (await at.operator.ask("GET", "/api/status")).json()["servers"]
         alive = [row for row in rows if row["pid"] and row["state"] == "ready"]
         if alive:
             row = alive[next(numbers) % len(alive)]
@@ -158,8 +157,8 @@ async def test_no_foreign_byte_reaches_anybody(tmp_path: Path, data: DataDir) ->
         config = configuration(tmp_path, servers, auth="tokens", identity=identity)
         killed: Counter[str] = Counter()
         async with running(config, data, patience_s=max(1800, CALLS)) as client:
-            at = Doorway(client, data.key("page").hex())
-            await until_ready(at)
+            at = World(client, data)
+            await at.operator.ready()
             callers = [Caller(at, user) for user in USERS]
             await begin(at, callers)
             async with trio.open_nursery() as nursery:
@@ -179,11 +178,11 @@ def ledger(**env: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": ["-m", "tests.fakes.ledger_server"], "cwd": here, "env": env}
 
 
-async def begin(at: Doorway, callers: list[Caller]) -> None:
+async def begin(at: World, callers: list[Caller]) -> None:
     for caller in callers:
         await at.admit(caller.user)
         with trio.fail_after(60):
-            while len(await at.tools_of(caller.user)) < 6:  # noqa: ASYNC110 - servers start
+            while len(await at[caller.user].tools()) < 6:  # noqa: ASYNC110 - servers start
                 await trio.sleep(0.02)
 
 

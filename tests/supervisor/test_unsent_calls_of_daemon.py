@@ -19,8 +19,7 @@ from supervisor.usage.records import MAX_NAMED_CHARS, UNKNOWN
 from tests.fakes.event_reader import reading
 from tests.fakes.garbage import no_search
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway
+from tests.scenario.daemon import World, configuration, running
 from tests.supervisor.test_one_word_of_daemon import Reached
 
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}}}
@@ -52,35 +51,35 @@ def connect(server: DeployedServer) -> Reached:
 
 
 @asynccontextmanager
-async def daemon(directory: Path, data: DataDir) -> AsyncIterator[Doorway]:
+async def daemon(directory: Path, data: DataDir) -> AsyncIterator[World]:
     config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, audit_calls=True, metrics_tools=True)
     async with running(config, data, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
+        at = World(client, data)
         await at.admit("ana", role="admin")
         found: list[str] = []
         while "desk__echo" not in found:
-            found = await at.tools_of("ana")
+            found = await at["ana"].tools()
         yield at
 
 
-async def call(at: Doorway, door: str, server: str, name: str) -> None:
+async def call(at: World, door: str, server: str, name: str) -> None:
     """Call a tool at a door, by the name that it has there."""
     if door == "/mcp":
-        await at.call("ana", "execute_mcp_tool", tool_path=f"{server}:{name}", arguments={})
+        await at["ana"].result("execute_mcp_tool", tool_path=f"{server}:{name}", arguments={})
     elif door == "/mcp/all":
-        await at.rpc("ana", "tools/call", door, name=f"{server}__{name}", arguments={})
+        await at["ana"].at(door).send("tools/call", name=f"{server}__{name}", arguments={})
     else:
-        await at.rpc("ana", "tools/call", door + server, name=name, arguments={})
+        await at["ana"].at(door + server).send("tools/call", name=name, arguments={})
 
 
-async def rows(at: Doorway, **wanted: Any) -> list[dict[str, Any]]:
-    told = (await at.ask("ana", "GET", "/api/calls", params={"limit": 500, **wanted})).json()
+async def rows(at: World, **wanted: Any) -> list[dict[str, Any]]:
+    told = (await at["ana"].ask("GET", "/api/calls", params={"limit": 500, **wanted})).json()
     return list(reversed(told["calls"]))
 
 
-async def counted(at: Doorway, counter: str, *labels: str) -> dict[tuple[str, ...], float]:
+async def counted(at: World, counter: str, *labels: str) -> dict[tuple[str, ...], float]:
     """Return what a counter has by these labels, but for what is 0."""
-    text = (await at.ask("ana", "GET", "/metrics")).text
+    text = (await at["ana"].ask("GET", "/metrics")).text
     samples = (each for family in text_string_to_metric_families(text) for each in family.samples)
     return {
         tuple(each.labels[name] for name in labels): each.value
@@ -90,7 +89,7 @@ async def counted(at: Doorway, counter: str, *labels: str) -> dict[tuple[str, ..
 
 
 async def test_calls_list_usage_metrics_events_and_audit_have_each_call_alike(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data) as at, reading(str(at.client.base_url), headers=operator(at)) as events:
+    async with daemon(tmp_path, data) as at, reading(str(at.http.base_url), headers=operator(at)) as events:
         for door in DOORS:
             for (server, name), (_, outcome, _) in CALLS.items():
                 # A server passes at its own door whatever it is asked: it says itself what it has not.
@@ -99,7 +98,7 @@ async def test_calls_list_usage_metrics_events_and_audit_have_each_call_alike(tm
         await call(at, "/mcp", "desk", "needs")
         await call(at, "/mcp", "nowhere", "echo")
         await call(at, "/mcp/all", "nowhere", "echo")
-        await at.rpc("ana", "tools/call")
+        await at["ana"].send("tools/call")
         made = Counter(
             {(server, *ended): 3 - (ended[1:] == ("rejected", "not_found")) for (server, _), ended in CALLS.items()}
         )
@@ -114,7 +113,7 @@ async def test_calls_list_usage_metrics_events_and_audit_have_each_call_alike(tm
         ended = Counter[tuple[str, ...]]()
         for (server, name, outcome, _), count in made.items():
             ended[server, name, outcome] += count
-        usage = (await at.ask("ana", "GET", "/api/usage")).json()
+        usage = (await at["ana"].ask("GET", "/api/usage")).json()
         told = {(r["server"], r["tool"], outcome): n for r in usage["rows"] for outcome, n in r["outcomes"].items()}
         assert told == ended
         assert (usage["total"]["not_sent"], usage["total"]["failed"]) == (made.total() - 3, 0)
@@ -127,11 +126,11 @@ async def test_calls_list_usage_metrics_events_and_audit_have_each_call_alike(tm
             event = await events.until("mcp.tool.executed")
             heard[event["server_slug"], event["tool_name"], event["outcome"]] += 1
         assert heard == ended
-        audit = (await at.ask("ana", "GET", "/api/audit", params={"action": "tool.call", "limit": 100})).json()
+        audit = (await at["ana"].ask("GET", "/api/audit", params={"action": "tool.call", "limit": 100})).json()
         assert Counter(record["outcome"] for record in audit["records"]) == Counter(
             {"done": 3, "refused": sum(n for key, n in made.items() if key[2] == "rejected"), "failed": 6}
         )
-        tools = (await at.ask("ana", "GET", "/api/tools")).json()["tools"]
+        tools = (await at["ana"].ask("GET", "/api/tools")).json()["tools"]
         of_all_time = {row["path"]: (row["calls"], row["failures"]) for row in tools if row["calls"]}
         assert of_all_time == {"desk:echo": (3, 0)}, "a tool is judged by the calls that reached it"
 
@@ -143,8 +142,8 @@ async def test_names_that_a_client_makes_up_make_nothing_grow(tmp_path: Path, da
         await call(at, "/mcp", "desk", "made_up")
 
         async def size() -> tuple[int, int, int]:
-            usage = (await at.ask("ana", "GET", "/api/usage")).json()["rows"]
-            page = (await at.ask("ana", "GET", "/metrics")).text
+            usage = (await at["ana"].ask("GET", "/api/usage")).json()["rows"]
+            page = (await at["ana"].ask("GET", "/metrics")).text
             return len(usage), sum(line.startswith("mcpvisor_") for line in page.splitlines()), len(await rows(at))
 
         before = await size()
@@ -159,13 +158,13 @@ async def test_names_that_a_client_makes_up_make_nothing_grow(tmp_path: Path, da
         newest = (await rows(at))[-1]
         assert (newest["server"], newest["tool"]) == (UNKNOWN, UNKNOWN)
         assert newest["named"] == MADE_UP[:MAX_NAMED_CHARS]
-        page = (await at.ask("ana", "GET", "/ui/calls")).text
+        page = (await at["ana"].ask("GET", "/ui/calls")).text
         assert "&lt;img src=x&gt;" in page
         assert "<img src=x>" not in page
         assert "\u202e" not in page
 
 
-def operator(at: Doorway) -> dict[str, str]:
+def operator(at: World) -> dict[str, str]:
     return {"authorization": f"Bearer {at.keys['operator']}"}
 
 

@@ -15,7 +15,7 @@ from supervisor.host.datadir import open_data_dir
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.page_figures import read
-from tests.supervisor.test_daemon import configuration, running
+from tests.scenario.daemon import configuration, running
 
 
 async def test_a_missing_variable_is_named_with_the_command_that_gives_it_and_no_restart(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 
 IDENTITY: dict[str, Any] = {"users": {"ana": {}, "ben": {}, "cem": {"role": "auditor"}}}
 SERVERS: dict[str, Any] = {"desk": {"command": "x", "call_timeout_s": 0.2}, "shop": {"command": "x"}}
@@ -26,25 +25,25 @@ def connect(server: DeployedServer) -> MemoryTransport:
 
 
 @asynccontextmanager
-async def daemon(directory: Path, data: DataDir) -> AsyncIterator[Doorway]:
+async def daemon(directory: Path, data: DataDir) -> AsyncIterator[World]:
     config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY)
     async with running(config, data, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         yield at
 
 
-async def execute(at: Doorway, who: str, path: str, **arguments: Any) -> Any:
-    return await at.call(who, "execute_mcp_tool", tool_path=path, arguments=arguments)
+async def execute(at: World, who: str, path: str, **arguments: Any) -> Any:
+    return await at[who].result("execute_mcp_tool", tool_path=path, arguments=arguments)
 
 
-async def page(at: Doorway, who: str, path: str, **wanted: Any) -> Any:
-    answer = await at.ask(who, "GET", path, params=wanted)
+async def page(at: World, who: str, path: str, **wanted: Any) -> Any:
+    answer = await at[who].ask("GET", path, params=wanted)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def sums(at: Doorway, who: str, by: str, **wanted: Any) -> dict[tuple[str, ...], tuple[int, int]]:
+async def sums(at: World, who: str, by: str, **wanted: Any) -> dict[tuple[str, ...], tuple[int, int]]:
     """Return calls and failures for each row."""
     told = await page(at, who, "/api/usage", by=by, **wanted)
     names = {"tool": ("server", "tool"), "server": ("server",), "client": ("client",), "user": ("user",)}[by]
@@ -65,9 +64,9 @@ async def test_every_figure_is_that_of_the_calls_that_were_made(tmp_path: Path, 
         await execute(at, "ana", "desk:none")
         for _ in range(3):
             await execute(at, "ben", "shop:echo")
-        await at.call("ben", "discover_mcp_tools", query="echo")
-        await at.tools_of("ben")
-        await at.rpc("ben", "tools/list")
+        await at["ben"].result("discover_mcp_tools", query="echo")
+        await at["ben"].tools()
+        await at["ben"].send("tools/list")
 
         of_ana = {("desk", "echo"): (5, 0), ("desk", "refuse"): (2, 2), ("desk", "hang"): (1, 1)}
         of_ana["desk", "_unknown"] = (1, 0)
@@ -91,7 +90,7 @@ async def test_every_figure_is_that_of_the_calls_that_were_made(tmp_path: Path, 
             line = await page(at, "cem", "/api/usage/timeline", window=window)
             assert (line["bucket_s"], sum(each["calls"] for each in line["buckets"])) == (bucket_s, 12)
             assert line["buckets"][-1]["start"] <= line["to"] < line["buckets"][-1]["start"] + bucket_s
-        text = (await at.ask("cem", "GET", "/api/calls")).text
+        text = (await at["cem"].ask("GET", "/api/calls")).text
         assert "canary" not in text
 
 
@@ -116,7 +115,7 @@ async def test_the_newest_calls_are_listed_page_by_page_and_by_what_they_were(tm
         assert {row["user"] for row in (await page(at, "ana", "/api/calls"))["calls"]} == {"ana"}
         assert (await page(at, "ana", "/api/calls", user="ben"))["calls"] == []
         for path in ("/api/usage?window=2h", "/api/calls?outcome=x", "/api/calls?limit=0", "/api/usage?by=x"):
-            assert (await at.ask("cem", "GET", path)).status_code == 400
+            assert (await at["cem"].ask("GET", path)).status_code == 400
 
 
 async def test_what_was_called_is_known_after_a_restart(tmp_path: Path, data: DataDir) -> None:

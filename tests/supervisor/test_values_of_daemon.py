@@ -15,8 +15,7 @@ from supervisor.servers.deployment import DeployedServer
 from supervisor.store.database import WriteBehind
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
 
 IN_FILE_USER: Final = "canary-file-user-7fa1"
 IN_FILE_TEAM: Final = "canary-file-team-8eb2"
@@ -60,21 +59,21 @@ def connect(server: DeployedServer) -> MemoryTransport:
 
 
 @asynccontextmanager
-async def doorway(directory: Path, data: DataDir, **more: Any) -> AsyncIterator[Doorway]:
+async def doorway(directory: Path, data: DataDir, **more: Any) -> AsyncIterator[World]:
     settings = {"auth": "tokens", "identity": IDENTITY, "show_debug": True, "log_level": "debug", **more}
     config = configuration(directory, SERVERS, **settings)
     async with running(config, data, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         yield at
 
 
-async def put(at: Doorway, who: str | None, place: str, value: Any, **more: Any) -> httpx2.Response:
-    return await at.ask(who, "PUT", f"/api/values/{place}", json={"value": value, **more})
+async def put(at: World, who: str | None, place: str, value: Any, **more: Any) -> httpx2.Response:
+    return await at[who].ask("PUT", f"/api/values/{place}", json={"value": value, **more})
 
 
-async def rows(at: Doorway, who: str, **query: str) -> dict[str, dict[str, Any]]:
-    answer = await at.ask(who, "GET", "/api/values", params=query)
+async def rows(at: World, who: str, **query: str) -> dict[str, dict[str, Any]]:
+    answer = await at[who].ask("GET", "/api/values", params=query)
     assert answer.status_code == 200, answer.text
     return {f"{row['server']}.{row['name']}": row for row in answer.json()["values"]}
 
@@ -101,7 +100,7 @@ async def test_each_person_gives_and_sees_what_is_their_own(tmp_path: Path, data
         assert (await rows(at, "ana"))["github.TOKEN"]["missing"]
         assert (await rows(at, "ana", user="ben"))["github.TOKEN"]["by"] == "user"
         assert "diary.PIN" in await rows(at, "ana")
-        taken = await at.ask("ben", "DELETE", "/api/values/user/ben/github/TOKEN")
+        taken = await at["ben"].ask("DELETE", "/api/values/user/ben/github/TOKEN")
         assert taken.json() == {"forgotten": {"tier": "user", "owner": "ben", "server": "github", "name": "TOKEN"}}
         assert (await rows(at, "ben"))["github.TOKEN"]["missing"]
 
@@ -111,7 +110,7 @@ async def test_who_gives_a_value_hears_the_stream_of_events_end_in_order(tmp_pat
     async with doorway(tmp_path, data) as at:
         await at.admit("ben")
         headers = {"authorization": f"Bearer {at.keys['ben']}", "accept": "text/event-stream"}
-        async with at.client.stream("GET", "/api/events", headers=headers, timeout=20) as answer:
+        async with at.http.stream("GET", "/api/events", headers=headers, timeout=20) as answer:
             parts = answer.aiter_bytes()
             assert await anext(parts)
             assert (await put(at, "ben", "user/ben/github/TOKEN", GIVEN_USER)).status_code == 200
@@ -127,27 +126,27 @@ async def test_what_is_anothers_is_as_if_it_were_not_there(tmp_path: Path, data:
             *("none/ben/github/TOKEN", "user/ana/diary/PIN", "user/ana/nowhere/PIN"),
         ):
             for method in ("PUT", "DELETE"):
-                answer = await at.ask("ben", method, f"/api/values/{place}", json={"value": "x"})
+                answer = await at["ben"].ask(method, f"/api/values/{place}", json={"value": "x"})
                 said.add((answer.status_code, answer.content))
         queries = ({"user": "ana"}, {"user": "zed"}, {"team": "core"}, {"team": "zed"}, {"user": "ben", "team": "core"})
         for query in queries:
-            answer = await at.ask("ben", "GET", "/api/values", params=query)
+            answer = await at["ben"].ask("GET", "/api/values", params=query)
             said.add((answer.status_code, answer.content))
         assert len(said) == 1
         ((status, page),) = said
-        assert (status, page) == (404, (await at.ask("ben", "GET", "/api/no-such-page")).content)
+        assert (status, page) == (404, (await at["ben"].ask("GET", "/api/no-such-page")).content)
         foreign = await put(at, "ben", "user/ben/diary/PIN", "x")
         none = await put(at, "ben", "user/ben/dairy/PIN", "x")
         assert (foreign.status_code, foreign.text) == (none.status_code, none.text.replace("dairy", "diary"))
         hidden = await put(at, "ben", "user/ben/github/HIDDEN", "x")
         unknown = await put(at, "ben", "user/ben/github/HIDDEM", "x")
         assert (hidden.status_code, hidden.text) == (unknown.status_code, unknown.text.replace("HIDDEM", "HIDDEN"))
-        assert (await at.ask("ben", "GET", "/api/values", params={"server": "diary"})).status_code == 404
+        assert (await at["ben"].ask("GET", "/api/values", params={"server": "diary"})).status_code == 404
 
 
 async def test_an_admin_gives_for_all_and_the_operator_says_for_whom(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
-        nobody = await at.ask("operator", "GET", "/api/values")
+        nobody = await at.operator.ask("GET", "/api/values")
         assert nobody.status_code == 400
         assert "say whose values, as the operator has none" in nobody.json()["error"]["message"]
         for query, said in (
@@ -155,7 +154,7 @@ async def test_an_admin_gives_for_all_and_the_operator_says_for_whom(tmp_path: P
             ({"team": "zed"}, "no team 'zed'"),
             ({"user": "cem", "team": "core"}, "no user 'cem' in the team 'core'"),
         ):
-            assert said in (await at.ask("operator", "GET", "/api/values", params=query)).json()["error"]["message"]
+            assert said in (await at.operator.ask("GET", "/api/values", params=query)).json()["error"]["message"]
         locked = await put(at, "operator", "team/core/github/LOG", "info", locked=True)
         assert locked.json()["given"]["locked"] is True
         refused = await put(at, "operator", "user/ben/github/LOG", "debug")
@@ -174,9 +173,9 @@ async def test_a_server_that_waits_for_what_is_hidden_is_named(tmp_path: Path, d
     own = {"command": "x", "env": {"KEY": "${team:KEY}"}, "values": {"KEY": {"hidden": True}}}
     config = configuration(tmp_path, {"search": own}, auth="tokens", identity=IDENTITY)
     async with running(config, data, connect=connect) as client:
-        at = Doorway(client, data.key("page").hex())
+        at = World(client, data)
         await at.admit("cem")
-        answer = (await at.ask("cem", "GET", "/api/values")).json()
+        answer = (await at["cem"].ask("GET", "/api/values")).json()
         assert (answer["values"], answer["awaiting_team"], answer["user"]) == ([], ["search"], "cem")
 
 
@@ -193,7 +192,7 @@ async def test_where_nobody_shows_who_they_are_the_key_is_needed(tmp_path: Path,
 )
 async def test_a_body_that_is_none_is_refused(tmp_path: Path, data: DataDir, body: bytes) -> None:
     async with doorway(tmp_path, data) as at:
-        answer = await at.ask("operator", "PUT", "/api/values/user/ben/github/TOKEN", content=body)
+        answer = await at.operator.ask("PUT", "/api/values/user/ben/github/TOKEN", content=body)
         assert answer.status_code == 400
         assert "the body cannot be used" in answer.json()["error"]["message"]
 

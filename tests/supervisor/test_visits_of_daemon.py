@@ -16,7 +16,8 @@ from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 ABLE: dict[str, Any] = {"elicitation": {"url": {}}}
 PATHS = ("/mcp/servers/one", "/mcp", "/mcp/all")
@@ -122,7 +123,7 @@ async def test_exactly_that_client_hears_of_the_end_of_its_visit(tmp_path: Path,
         return MemoryTransport(fake.serve)
 
     async with running(configuration(tmp_path, {"one": {"command": "x"}}), data, connect=connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         await over_websockets(client.base_url.port or 0, path, fake)
         await over_http(client, path, fake)
         status = (await client.get("/api/status")).json()

@@ -16,7 +16,8 @@ import trio
 from supervisor.host.datadir import DataDir
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.remote_server import RemoteServer
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 CALLS = int(os.environ.get("WHOSE_ANSWER_CALLS", "400"))
 LINES = 4
@@ -85,7 +86,7 @@ async def test_of_calls_with_equal_ids_in_two_sessions_none_gets_a_foreign_answe
     async with server.running():
         config = configuration(tmp_path, {"far": {"url": server.url}})
         async with running(config, data, patience_s=600) as client, trio.open_nursery() as nursery:
-            await until_ready(client)
+            await Client(client).ready()
             for who in ("one", "two"):
                 session = ""
                 for part in range(LINES):
@@ -111,7 +112,7 @@ async def test_while_the_sessions_of_a_server_end_all_the_time_each_call_is_made
     async with server.running():
         config = configuration(tmp_path, {"far": {"url": server.url}}, starts_per_s=1000)
         async with running(config, data) as client, trio.open_nursery() as nursery:
-            await until_ready(client)
+            await Client(client).ready()
 
             async def call(number: int) -> None:
                 params = {"name": "far-echo", "arguments": {"n": number}}

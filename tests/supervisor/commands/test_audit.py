@@ -21,7 +21,7 @@ from tests.supervisor.test_identity_of_daemon import doorway
 async def test_it_shows_who_did_what(tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
     async with doorway(tmp_path, data) as at:
         token = await at.admit("ana", role="admin", team="core")
-        assert (await at.ask("ana", "POST", "/api/servers/clock/sleep")).status_code == 200
+        assert (await at["ana"].ask("POST", "/api/servers/clock/sleep")).status_code == 200
         shown = (await ask(url(at), "audit")).stdout.splitlines()
         assert shown[0].split() == ["WHEN", "WHO", "FROM", "ACTION", "ENDED", "TARGET", "DETAIL"]
         day = r"\d\d-\d\d \d\d:\d\d +"

@@ -19,7 +19,8 @@ from tests.e2e.fork_server import forking
 from tests.fakes.lines import Lines
 from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.whole_server import WholeServer
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 PROGRAM = ["-m", "supervisor", "call"]
 ARGUMENTS = '{"path": "/etc", "n": 1}'
@@ -113,7 +114,7 @@ async def called(
     with open_data_dir(directory / "data", {}) as data:
         config = configuration(directory, {"one": {"command": "x", **entry}})
         async with running(config, data, 90, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
             words = [*forking(), *PROGRAM, "one:tool1", ARGUMENTS, *more, "--url", str(client.base_url)]
             run = partial(piped, words) if answers is None else partial(typed, words, answers)
             return await trio.to_thread.run_sync(run)

@@ -35,8 +35,8 @@ from supervisor.demo.setting import configuration, running_daemon
 from supervisor.host.datadir import open_data_dir
 from supervisor.host.places import find_config
 from tests.e2e.fork_server import forking
-from tests.supervisor.test_daemon import configuration as small_configuration
-from tests.supervisor.test_daemon import running
+from tests.scenario.daemon import configuration as small_configuration
+from tests.scenario.daemon import running
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = "http://127.0.0.1:1"

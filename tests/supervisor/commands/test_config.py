@@ -14,20 +14,20 @@ from click.testing import Result
 from supervisor.commands import config as module
 from supervisor.config import load
 from supervisor.host.datadir import DataDir
+from tests.scenario.daemon import World
 from tests.supervisor.commands.test_cli import NOWHERE, ask, invoke
-from tests.supervisor.test_identity_of_daemon import Doorway
 from tests.supervisor.test_values_of_daemon import CANARIES, GIVEN_TEAM, GIVEN_USER, IDENTITY, SERVERS, doorway
 
 
-def url(at: Doorway) -> str:
-    return str(at.client.base_url)
+def url(at: World) -> str:
+    return str(at.http.base_url)
 
 
 def lines(result: Result) -> list[list[str]]:
     return [re.split(r"  +", line) for line in result.stdout.splitlines()]
 
 
-async def done(at: Doorway, *words: str, stdin: str | None = None) -> str:
+async def done(at: World, *words: str, stdin: str | None = None) -> str:
     result = await ask(url(at), "config", *words, stdin=stdin)
     assert result.exit_code == 0, result.output
     return result.stdout
@@ -111,7 +111,7 @@ async def test_a_server_that_waits_for_its_team_is_named(
 # explain --user -------------------------------------------------------------------------------------------------------
 
 
-async def explain(at: Doorway | None, file: Path, *words: str) -> Result:
+async def explain(at: World | None, file: Path, *words: str) -> Result:
     return await ask(url(at) if at is not None else NOWHERE, "explain", *words, "--config", str(file))
 
 

@@ -16,9 +16,9 @@ from supervisor.daemon_client.client import RequestRefused
 from supervisor.daemon_client.client import connect as connect_daemon
 from supervisor.host.datadir import DataDir
 from tests.fakes.login_site import LoginSite
+from tests.scenario.daemon import configuration, running
 from tests.supervisor.commands.test_cli import ask
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_logins_of_daemon import CODE, LoginDoorway, address_of, doorway, servers_at
+from tests.supervisor.test_logins_of_daemon import CODE, LoginWorld, address_of, doorway, servers_at
 
 Answer = dict[str, Any]
 
@@ -47,10 +47,10 @@ class Terminal:
 
 
 @asynccontextmanager
-async def alone(directory: Path, data: DataDir) -> AsyncIterator[tuple[LoginDoorway, str]]:
+async def alone(directory: Path, data: DataDir) -> AsyncIterator[tuple[LoginWorld, str]]:
     """Run a daemon that asks nobody who they are."""
     async with LoginSite().running() as site, running(configuration(directory, servers_at(site)), data) as client:
-        yield LoginDoorway(client, ""), str(client.base_url)
+        yield LoginWorld(client, data), str(client.base_url)
 
 
 async def test_a_member_types_the_code_of_their_browser(
@@ -64,7 +64,7 @@ async def test_a_member_types_the_code_of_their_browser(
 
         monkeypatch.setenv("MCPVISOR_TOKEN", at.keys["ben"])
         terminal = Terminal("AAAA-AAAA", "", "https://elsewhere.example/?state=x", browse=browse)
-        async with connect_daemon(str(at.client.base_url)) as daemon:
+        async with connect_daemon(str(at.http.base_url)) as daemon:
             ended = await log_in(daemon, "tickets", 60, terminal.show, terminal.read)
             assert (ended["state"], ended["message"]) == ("done", "tickets: logged in")
             with pytest.raises(RequestRefused, match="an admin logs in for all"):
@@ -73,7 +73,7 @@ async def test_a_member_types_the_code_of_their_browser(
         assert said.count(logins.CODE) == 4
         assert "no browser has come back yet" in said[1]
         assert "4 times more" in said[4]
-        logged_out = await ask(str(at.client.base_url), "logout", "tickets")
+        logged_out = await ask(str(at.http.base_url), "logout", "tickets")
         assert logged_out.stdout == "tickets: logged out\n"
 
 
@@ -84,7 +84,7 @@ async def test_the_operator_needs_no_token_for_it(tmp_path: Path, data: DataDir)
             await trio.lowlevel.checkpoint()
             return address_of(begun, "company")
 
-        async with connect_daemon(str(at.client.base_url)) as daemon:
+        async with connect_daemon(str(at.http.base_url)) as daemon:
             for server in ("shared", "tickets"):
                 terminal = Terminal(browse=browse)
                 ended = await log_in(daemon, server, 60, terminal.show, terminal.read)
@@ -105,7 +105,7 @@ async def test_it_ends_with_the_browser_whatever_is_not_typed(
         async def say() -> None:
             await terminal.shown.wait()
             address, _, state = address_of(terminal.begun, "me").partition("?")
-            await at.client.get(f"{address}?{state.partition('&')[0]}&{query}")
+            await at.http.get(f"{address}?{state.partition('&')[0]}&{query}")
 
         nursery.start_soon(say)
         ended = await log_in(daemon, "tickets", 60, terminal.show, terminal.read)

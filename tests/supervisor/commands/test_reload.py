@@ -13,14 +13,14 @@ from supervisor import operations
 from supervisor.commands import status
 from supervisor.host.datadir import DataDir
 from supervisor.servers.reloading.refusal import HEADER
-from tests.fakes.world import A, B, World, world
+from tests.scenario.daemon import A, B, World, world
 from tests.supervisor.commands.test_cli import ask, client_of
 
 NOW = 10_000.0
 
 
 def address(shown: World) -> str:
-    return str(shown.client.base_url)
+    return str(shown.http.base_url)
 
 
 async def test_a_difference_is_shown_line_by_line_and_applied_in_a_sentence(tmp_path: Path, data: DataDir) -> None:
@@ -60,7 +60,7 @@ async def test_a_refused_file_is_said_by_every_command_until_it_is_mended(tmp_pa
         unknown = await ask(address(shown), "call", "n:echo", "{}")
         as_json = await ask(address(shown), "status", "--json")
         overview = await ask(address(shown), "status")
-        health = await shown.client.get("/healthz")
+        health = await shown.http.get("/healthz")
         shown.write({"a": A}, max_sessions=5)
         await ask(address(shown), "reload")
         mended = [await ask(address(shown), *words.split()) for words in ("status", "tools")]

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from supervisor.host.datadir import DataDir
 from supervisor.identity.tokens import digest_of, id_of
+from tests.scenario.daemon import World
 from tests.supervisor.commands.test_cli import ask
-from tests.supervisor.test_identity_of_daemon import Doorway, doorway
+from tests.supervisor.test_identity_of_daemon import doorway
 
 
-def url(at: Doorway) -> str:
-    return str(at.client.base_url)
+def url(at: World) -> str:
+    return str(at.http.base_url)
 
 
 async def test_a_token_is_shown_once_and_then_known_by_its_id(tmp_path: Path, data: DataDir) -> None:
@@ -34,10 +35,10 @@ async def test_a_token_is_shown_once_and_then_known_by_its_id(tmp_path: Path, da
         assert re.search(r"^\w{12}  ana +- +member +- +never +not yet *$", listed.stdout, re.MULTILINE)
         assert text not in listed.stdout
         at.keys["ben"] = text
-        assert (await at.rpc("ben", "ping")).status_code == 200
+        assert (await at["ben"].send("ping")).status_code == 200
         revoked = await ask(url(at), "token", "revoke", id_of(digest))
         assert revoked.stdout == f"{id_of(digest)} of ben is revoked\n"
-        assert (await at.rpc("ben", "ping")).status_code == 401
+        assert (await at["ben"].send("ping")).status_code == 401
         assert len(json.loads((await ask(url(at), "token", "list", "--json")).stdout)) == 1
 
 
@@ -51,7 +52,7 @@ async def test_a_token_is_written_for_its_owner_alone_and_over_nothing(tmp_path:
         again = await ask(url(at), "token", "create", "--user", "ben", "--out", str(file))
         assert again.exit_code == 1
         assert "is there already" in again.stderr
-        assert len((await at.ask("operator", "GET", "/api/access-tokens")).json()["tokens"]) == 1
+        assert len((await at.operator.ask("GET", "/api/access-tokens")).json()["tokens"]) == 1
 
 
 async def test_a_token_for_one_server_is_shown_as_an_address(tmp_path: Path, data: DataDir) -> None:
@@ -63,7 +64,7 @@ async def test_a_token_for_one_server_is_shown_as_an_address(tmp_path: Path, dat
         address, _, token = made.stdout.strip().partition("?token=")
         assert address == f"{base}/i/clock/mcp"
         assert digest_of(token) is not None
-        assert (await at.rpc(None, "ping", f"/i/clock/mcp?token={token}")).status_code == 200
+        assert (await at.at(f"/i/clock/mcp?token={token}").send("ping")).status_code == 200
         listed = (await ask(url(at), "token", "list")).stdout
         assert re.search(r"^\w{12}  ben +- +member +clock +in 8\dd +\ds ago +phone$", listed, re.MULTILINE)
         in_json = json.loads((await ask(url(at), *create, "clock", "--json")).stdout)

@@ -15,9 +15,9 @@ from trio_websocket import ConnectionRejected
 from supervisor.commands import ui as command
 from supervisor.host.datadir import DataDir
 from tests.fakes.websocket_client import open_websocket
+from tests.scenario.daemon import configuration, running
 from tests.supervisor.commands.test_cli import ask
 from tests.supervisor.commands.test_token import url
-from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import doorway
 
 TYPED = {"sec-fetch-site": "none"}
@@ -35,16 +35,16 @@ async def test_it_signs_in_whoever_asks_once(tmp_path: Path, data: DataDir, monk
             "There is no browser to open it with.\nIt is good once, for 30 s: whoever opens it is signed in.\n"
         )
         assert not [*(tmp_path / "state" / "mcpvisor").iterdir()]
-        first = await at.client.get(address, headers=TYPED)
+        first = await at.http.get(address, headers=TYPED)
         assert (first.status_code, first.headers["location"]) == (303, "/ui")
-        at.client.cookies.clear()
-        assert (await at.client.get(address, headers=TYPED)).status_code == 400
-        at.client.cookies.update(first.cookies)
-        assert (await at.client.get("/ui/people")).status_code == 200
-        assert (await at.client.get("/api/status")).status_code == 200
-        changed = await at.client.post("/api/servers/none/restart")
+        at.http.cookies.clear()
+        assert (await at.http.get(address, headers=TYPED)).status_code == 400
+        at.http.cookies.update(first.cookies)
+        assert (await at.http.get("/ui/people")).status_code == 200
+        assert (await at.http.get("/api/status")).status_code == 200
+        changed = await at.http.post("/api/servers/none/restart")
         assert changed.status_code == 401, "a cookie changes nothing by itself"
-        assert (await at.client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})).status_code == 401
+        assert (await at.http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})).status_code == 401
 
 
 async def test_a_browser_is_given_the_link_by_a_file_that_nobody_else_reads_and_that_goes(
@@ -69,7 +69,7 @@ async def test_a_browser_is_given_the_link_by_a_file_that_nobody_else_reads_and_
         assert ticket not in address + told.stdout + told.stderr
         while await trio.Path(unquote(urlsplit(address).path)).exists():  # noqa: ASYNC110 - another process removes it
             await trio.sleep(0.02)
-        assert (await at.client.get(link, headers=TYPED)).status_code == 303
+        assert (await at.http.get(link, headers=TYPED)).status_code == 303
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", None])
@@ -81,54 +81,54 @@ async def test_the_page_of_another_site_signs_nobody_in_as_somebody_else(
     async with doorway(tmp_path, data, {}) as at:
         for user in ("ben", "ana"):
             await at.admit(user)
-        mine = (await at.ask("ana", "POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
-        assert (await at.client.get(f"/ui/sign-in?ticket={mine}", headers=TYPED)).status_code == 303
-        theirs = (await at.ask("ben", "POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
-        asked = await at.client.get(f"/ui/sign-in?ticket={theirs}", headers=head)
+        mine = (await at["ana"].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
+        assert (await at.http.get(f"/ui/sign-in?ticket={mine}", headers=TYPED)).status_code == 303
+        theirs = (await at["ben"].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
+        asked = await at.http.get(f"/ui/sign-in?ticket={theirs}", headers=head)
         assert (asked.status_code, "set-cookie" in asked.headers) == (200, False)
         assert "signs this browser in as <strong>ben</strong>" in asked.text
         if site is not None:
             for form in ({"ticket": theirs}, {"secret": at.keys["ben"]}):
-                sent = await at.client.post("/ui/sign-in", data=form, headers=head)
+                sent = await at.http.post("/ui/sign-in", data=form, headers=head)
                 assert (sent.status_code, "set-cookie" in sent.headers) == (403, False)
         foreign = {"origin": "https://evil.example"}
-        sent = await at.client.post("/ui/sign-in", data={"ticket": theirs}, headers=foreign)
+        sent = await at.http.post("/ui/sign-in", data={"ticket": theirs}, headers=foreign)
         assert (sent.status_code, "set-cookie" in sent.headers) == (403, False)
-        assert (await at.client.get("/api/me")).json()["user"] == "ana"
-        sent = await at.client.post("/ui/sign-in", data={"ticket": theirs}, headers={"sec-fetch-site": "same-origin"})
+        assert (await at.http.get("/api/me")).json()["user"] == "ana"
+        sent = await at.http.post("/ui/sign-in", data={"ticket": theirs}, headers={"sec-fetch-site": "same-origin"})
         assert sent.status_code == 303, "who has read it may go on"
-        assert (await at.client.get("/api/me")).json()["user"] == "ben"
+        assert (await at.http.get("/api/me")).json()["user"] == "ben"
 
 
 async def test_a_ticket_for_a_socket_signs_nobody_in_and_the_other_way_round(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
         await at.admit("ben")
-        port = at.client.base_url.port
+        port = at.http.base_url.port
         assert port is not None
-        socket = (await at.ask("ben", "POST", "/api/tickets")).json()["ticket"]
-        answer = await at.client.get(f"/ui/sign-in?ticket={socket}", headers=TYPED)
+        socket = (await at["ben"].ask("POST", "/api/tickets")).json()["ticket"]
+        answer = await at.http.get(f"/ui/sign-in?ticket={socket}", headers=TYPED)
         assert (answer.status_code, "set-cookie" in answer.headers) == (400, False)
         async with open_websocket(port, f"/ws?ticket={socket}"):
             pass
-        page = (await at.ask("ben", "POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
+        page = (await at["ben"].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
         with pytest.RaisesGroup(ConnectionRejected):
             async with open_websocket(port, f"/ws?ticket={page}"):
                 pass
-        assert (await at.ask("ben", "POST", "/api/tickets?purpose=all")).status_code == 400
+        assert (await at["ben"].ask("POST", "/api/tickets?purpose=all")).status_code == 400
 
 
 async def test_what_no_form_has_is_refused_before_it_is_taken_apart(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
         kind = {"content-type": "application/x-www-form-urlencoded"}
-        large = await at.client.post("/ui/sign-in", content=b"a&" * 130_000, headers=kind)
+        large = await at.http.post("/ui/sign-in", content=b"a&" * 130_000, headers=kind)
         assert large.status_code == 413
-        many = await at.client.post("/ui/sign-in", content=b"a&" * 8_000, headers=kind)
+        many = await at.http.post("/ui/sign-in", content=b"a&" * 8_000, headers=kind)
         assert (many.status_code, "has more than 8 fields" in many.text) == (400, True)
         await at.admit("ben")
-        ticket = (await at.ask("ben", "POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
-        await at.client.get(f"/ui/sign-in?ticket={ticket}", headers=TYPED)
+        ticket = (await at["ben"].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
+        await at.http.get(f"/ui/sign-in?ticket={ticket}", headers=TYPED)
         for path in ("/ui/values", "/ui/sign-out"):
-            many = await at.client.post(path, content=b"a&" * 120_000, headers=kind)
+            many = await at.http.post(path, content=b"a&" * 120_000, headers=kind)
             assert (many.status_code, "has more than 1000 fields" in many.text) == (400, True)
 
 
@@ -139,15 +139,15 @@ async def test_behind_a_proxy_the_cookie_is_for_tls_alone_and_guesses_count_for_
     shared: dict[str, Any] = {"public_url": "https://mcp.example", "trusted_proxies": ["127.0.0.1"]}
     async with doorway(tmp_path, data, {}, **shared) as at:
         await at.admit("ben")
-        entered = await at.client.post("/ui/sign-in", data={"secret": at.keys["ben"]}, headers=said)
+        entered = await at.http.post("/ui/sign-in", data={"secret": at.keys["ben"]}, headers=said)
         assert ("Secure" in entered.headers["set-cookie"]) == bool(said)
         if "x-forwarded-for" in said:
             codes = [
-                (await at.client.post("/ui/sign-in", data={"secret": "wrong"}, headers=said)).status_code
+                (await at.http.post("/ui/sign-in", data={"secret": "wrong"}, headers=said)).status_code
                 for _ in range(11)
             ]
             assert codes == [400] * 10 + [429]
-            other = await at.client.post("/ui/sign-in", data={"secret": "x"}, headers={"x-forwarded-for": "10.1.2.4"})
+            other = await at.http.post("/ui/sign-in", data={"secret": "x"}, headers={"x-forwarded-for": "10.1.2.4"})
             assert other.status_code == 400
 
 

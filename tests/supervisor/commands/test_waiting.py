@@ -12,8 +12,9 @@ from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import WholeServer
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 from tests.supervisor.commands.test_cli import ask
-from tests.supervisor.test_daemon import configuration, running, until_ready
 
 SERVERS: dict[str, Any] = {"one": {"command": "x", "confirm": ["*"], "ask": "everyone"}}
 
@@ -33,7 +34,7 @@ async def call(client: httpx2.AsyncClient) -> None:
 
 async def test_questions_are_listed_answered_and_declined(tmp_path: Path, data: DataDir) -> None:
     async with running(configuration(tmp_path, SERVERS), data, connect=connect) as client:
-        await until_ready(client)
+        await Client(client).ready()
         url = str(client.base_url).rstrip("/")
         assert (await ask(url, "questions")).stderr == "Nobody asks anything.\n"
         await call(client)

@@ -23,7 +23,8 @@ from tests.fakes.chat_model import Reply, chatting
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.remote_server import Request
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 KEY = "sk-canary-key-of-the-operator-0000"
 QUESTION = "has grandma gone to bed"
@@ -65,7 +66,7 @@ async def test_a_tool_is_found_by_what_only_the_model_said_and_a_restart_asks_no
     async with chatting(lambda told: SAID) as model:
         config = configuration(tmp_path, {"clock": {"command": "x"}}, **settings_of(model.url))
         async with running(config, data, connect=lambda _: server()) as client:
-            await until_ready(client)
+            await Client(client).ready()
             await until_found(client)
             assert await found(client) == ["clock:get_current_time"]
             pages = [(await client.get(page)).text for page in ("/api/status", "/api/configuration", "/metrics")]
@@ -75,7 +76,7 @@ async def test_a_tool_is_found_by_what_only_the_model_said_and_a_restart_asks_no
         assert json.loads(request.body)["model"] == "small"
         assert model.asked == [["get_current_time"]]
         async with running(config, data, connect=lambda _: server()) as client:
-            await until_ready(client)
+            await Client(client).ready()
             assert await found(client) == ["clock:get_current_time"]
             assert len(model.requests) == 1
         async with running(config, data, connect=lambda _: server("Tells what time it is.")) as client:
@@ -150,7 +151,7 @@ async def test_a_daemon_works_as_before_whatever_its_model_does(
         model.reply = sending(500, KEY.encode())
         config = configuration(tmp_path, {"clock": {"command": "x"}}, **settings_of(model.url))
         async with running(config, data, connect=lambda _: server()) as client:
-            await until_ready(client)
+            await Client(client).ready()
 
             async def is_asked() -> bool:
                 status = (await client.get("/api/status")).json()
@@ -228,5 +229,5 @@ async def test_a_daemon_asks_a_program(tmp_path: Path, data: Any, monkeypatch: p
     command = [sys.executable, "-I", "-c", PROGRAM.replace('assert key == "in the environment"', ""), "answers"]
     config = configuration(tmp_path, {"clock": {"command": "x"}}, describe={"command": command})
     async with running(config, data, connect=lambda _: server()) as client:
-        await until_ready(client)
+        await Client(client).ready()
         await until_found(client)

@@ -31,7 +31,8 @@ from supervisor.phrases.phrase_book import (
 )
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 QUERIES = [
@@ -227,7 +228,7 @@ async def test_a_daemon_finds_a_tool_by_what_people_say_if_it_is_told_to(tmp_pat
     config = configuration(tmp_path, {"time": {"command": "x"}}, **settings)
     with open_data_dir(tmp_path / "data", {}) as data:
         async with running(config, data, connect=lambda _: MemoryTransport(FakeServer(tools=tools).serve)) as client:
-            await until_ready(client)
+            await Client(client).ready()
 
             async def find(query: str) -> list[str]:
                 params = {"name": "discover_mcp_tools", "arguments": {"query": query}}

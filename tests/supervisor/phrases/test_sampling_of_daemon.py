@@ -17,9 +17,9 @@ from trio_websocket import WebSocketConnection
 from tests.fakes.chat_model import answer_to
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.websocket_client import open_websocket
+from tests.scenario.client import Client
+from tests.scenario.daemon import World, configuration, running
 from tests.supervisor.phrases.test_model_of_daemon import QUESTION, SAID, server, until, until_found
-from tests.supervisor.test_daemon import configuration, running, until_ready
-from tests.supervisor.test_identity_of_daemon import Doorway
 
 ON = {"describe": {"sampling": True}}
 ABLE: dict[str, Any] = {"sampling": {}}
@@ -142,7 +142,7 @@ async def test_a_tool_is_found_by_what_only_a_client_said_and_says_so_and_a_rest
 ) -> None:
     config = configuration(tmp_path, {"clock": {"command": "x"}}, **ON)
     async with running(config, data, connect=lambda _: server()) as client:
-        await until_ready(client)
+        await Client(client).ready()
         await until_waiting(client)
         async with opened(client) as session:
             answer, asked = await session.search(obey)
@@ -155,7 +155,7 @@ async def test_a_tool_is_found_by_what_only_a_client_said_and_says_so_and_a_rest
         assert page["servers"][0]["sampling"] == 1
         assert [row["phrases_from"] for row in (await client.get("/api/tools")).json()["tools"]] == ["sampling"]
     async with running(config, data, connect=lambda _: server()) as client:
-        await until_ready(client)
+        await Client(client).ready()
         await until_found(client)
         async with opened(client) as session:
             answer, asked = await session.search(obey)
@@ -174,7 +174,7 @@ async def test_an_answer_of_no_use_costs_the_search_nothing_and_is_not_asked_for
 ) -> None:
     config = configuration(tmp_path, {"clock": {"command": "x"}}, **ON)
     async with running(config, data, connect=lambda _: server()) as client:
-        await until_ready(client)
+        await Client(client).ready()
         await until_waiting(client)
         async with over_http(client) as session:
             for asks in ([ASK], []):
@@ -191,7 +191,7 @@ async def test_an_answer_of_no_use_costs_the_search_nothing_and_is_not_asked_for
 async def test_nobody_is_asked_unless_the_operator_said_so(tmp_path: Path, data: Any) -> None:
     config = configuration(tmp_path, {"clock": {"command": "x"}}, describe={"command": ["no-such-program-anywhere"]})
     async with running(config, data, connect=lambda _: server()) as client:
-        await until_ready(client)
+        await Client(client).ready()
         for opened in (over_http, over_websocket):
             async with opened(client) as session:
                 assert (await session.search(obey))[1] == []
@@ -201,7 +201,7 @@ async def test_where_there_are_users_only_an_admin_says_what_counts_for_all(tmp_
     users = {"ana": {"role": "admin"}, "ben": {}}
     config = configuration(tmp_path, {"clock": {"command": "x"}}, auth="tokens", identity={"users": users}, **ON)
     async with running(config, data, connect=lambda _: server()) as client:
-        at = Doorway(client, data.key("page").hex())
+        at = World(client, data)
         await at.admit("ana", role="admin")
         await at.admit("ben")
         shown = {user: {"authorization": f"Bearer {key}"} for user, key in at.keys.items()}

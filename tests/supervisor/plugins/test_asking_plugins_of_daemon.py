@@ -19,7 +19,8 @@ from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.plugins import install, install_example
 from tests.fakes.websocket_client import open_websocket
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import configuration, running
 
 SOURCE = """
 from supervisor.plugins.contract import *
@@ -83,7 +84,7 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(name, None)
 
 
-class World:
+class Plugged:
     """A daemon with one server; `fake` has what reached it."""
 
     def __init__(self, client: httpx2.AsyncClient, fake: FakeServer) -> None:
@@ -120,14 +121,14 @@ class World:
 @asynccontextmanager
 async def world(
     directory: Path, data: DataDir, entry: dict[str, Any] | None = None, **plugins: Any
-) -> AsyncIterator[World]:
+) -> AsyncIterator[Plugged]:
     """Run it. Its events are in `events.jsonl` afterwards."""
     fake = FakeServer(tools=[*map(tool, ("echo", "ask", *KINDS))])
     more = {"plugins": plugins, "event_sinks": [{"name": "lines", "type": "file", "path": "events.jsonl"}]}
     config = configuration(directory, {"a": {"command": "x", **(entry or {})}}, **SETTINGS, **more)
     async with running(config, data, connect=lambda _: MemoryTransport(fake.serve)) as client:
-        await until_ready(client)
-        yield World(client, fake)
+        await Client(client).ready()
+        yield Plugged(client, fake)
 
 
 def asking(kind: str, message: str = "What is it?", tools: str = "a:*") -> dict[str, Any]:

@@ -14,9 +14,8 @@ import pytest
 from supervisor.host.datadir import DataDir
 from tests.fakes.failures import failure
 from tests.fakes.plugins import install
-from tests.supervisor.plugins.test_plugins_of_daemon import SERVERS, SETTINGS, World, world
-from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+from tests.scenario.daemon import World, configuration, running
+from tests.supervisor.plugins.test_plugins_of_daemon import SERVERS, SETTINGS, Plugged, world
 
 SOURCE = """
 from supervisor.plugins.contract import *
@@ -52,12 +51,12 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def people(directory: Path, data: DataDir, **shy: Any) -> AsyncIterator[Doorway]:
-    shown = World(directory)
+async def people(directory: Path, data: DataDir, **shy: Any) -> AsyncIterator[World]:
+    shown = Plugged(directory)
     config = configuration(directory, SERVERS, **SETTINGS, plugins={"shy": shy}, auth="tokens", identity=IDENTITY)
     async with running(config, data, connect=shown.connect) as client:
-        at = Doorway(client, data.key("page").hex())
-        await until_ready(at)
+        at = World(client, data)
+        await at.operator.ready()
         for user, role in (("ana", "admin"), ("ben", "member"), ("cem", "member")):
             await at.admit(user, role=role)
         yield at
@@ -69,30 +68,31 @@ async def test_a_tool_is_as_if_it_were_not_there_for_those_whom_a_plugin_hides_i
     async with people(tmp_path, data, of_members=["hang", "none"]) as at:
         for who, sees in (("ana", {"echo", "hang", "refuse"}), ("ben", {"echo", "refuse"})):
             for door, prefix in DOORS.items():
-                listed = (await at.rpc(who, "tools/list", door)).json()["result"]["tools"]
+                listed = (await at[who].at(door).rpc("tools/list"))["result"]["tools"]
                 names = {each["name"] for each in listed if each["name"].startswith(prefix)}
                 assert {name.removeprefix(prefix) for name in names if "b__" not in name} == sees
-            found = (await at.call(who, "discover_mcp_tools", query="a:*"))["structuredContent"]["tools"]
+            found = (await at[who].result("discover_mcp_tools", query="a:*"))["structuredContent"]["tools"]
             assert {row["tool_path"] for row in found} == {f"a:{name}" for name in sees}
         for door, prefix in DOORS.items():
             said = {}
             for name in ("hang", "none"):
-                answer = (await at.rpc("ben", "tools/call", door, name=f"{prefix}{name}", arguments={})).json()
+                answer = await at["ben"].at(door).rpc("tools/call", name=f"{prefix}{name}", arguments={})
                 said[name] = json.dumps(answer).replace("hang", "none")
             assert said["hang"] == said["none"]
             assert "not for members" not in said["hang"]
         hidden, unknown = [
-            (await at.call("ben", "execute_mcp_tool", tool_path=f"a:{name}", arguments={})) for name in ("hang", "none")
+            (await at["ben"].result("execute_mcp_tool", tool_path=f"a:{name}", arguments={}))
+            for name in ("hang", "none")
         ]
         assert json.dumps(hidden).replace("hang", "none") == json.dumps(unknown)
-        assert (await at.call("ana", "execute_mcp_tool", tool_path="a:echo", arguments={"n": 1}))["structuredContent"]
+        assert (await at["ana"].result("execute_mcp_tool", tool_path="a:echo", arguments={"n": 1}))["structuredContent"]
 
 
 async def test_a_plugin_hides_by_team_and_by_what_the_tool_is_taken_for(tmp_path: Path, data: DataDir) -> None:
     async with people(tmp_path, data, of_team="ops") as at:
-        assert await at.tools_of("cem") == []
-        assert len(await at.tools_of("ben")) == 6
-        mine = (await at.ask("cem", "GET", "/api/me")).json()["servers"]
+        assert await at["cem"].tools() == []
+        assert len(await at["ben"].tools()) == 6
+        mine = (await at["cem"].ask("GET", "/api/me")).json()["servers"]
         assert [(row["server"], row["tools"]) for row in mine] == [("a", 0), ("b", 0)]
 
 

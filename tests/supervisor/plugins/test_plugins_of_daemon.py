@@ -21,8 +21,8 @@ from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.plugins import install
-from tests.supervisor.test_daemon import configuration, running, until_ready
-from tests.supervisor.test_identity_of_daemon import Doorway
+from tests.scenario.client import Client
+from tests.scenario.daemon import World, configuration, running
 
 SOURCE = """
 from supervisor.plugins.contract import *
@@ -79,7 +79,7 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     del sys.modules["plug_daemon"]
 
 
-class World:
+class Plugged:
     """A daemon with a server that has tools, and one client."""
 
     def __init__(self, directory: Path) -> None:
@@ -118,11 +118,11 @@ SETTINGS = {"shutdown_s": 60, "reload_on_change": False, "drain_s": 0.2, "plugin
 
 
 @asynccontextmanager
-async def world(directory: Path, data: DataDir, **plugins: Any) -> AsyncIterator[World]:
-    shown = World(directory)
+async def world(directory: Path, data: DataDir, **plugins: Any) -> AsyncIterator[Plugged]:
+    shown = Plugged(directory)
     config = configuration(directory, SERVERS, **SETTINGS, plugins=plugins)
     async with running(config, data, connect=shown.connect) as shown.client:
-        await until_ready(shown.client)
+        await Client(shown.client).ready()
         yield shown
 
 
@@ -214,7 +214,7 @@ async def test_plugins_come_change_and_go_while_the_daemon_runs(tmp_path: Path, 
         assert shown.fakes["a"].starts == starts
 
 
-async def until(shown: World, description: str) -> None:
+async def until(shown: Plugged, description: str) -> None:
     with trio.fail_after(60):
         while (await shown.tools())["echo"] != description:  # noqa: ASYNC110 - the catalogue is another task's
             await trio.sleep(0.01)
@@ -258,7 +258,7 @@ async def test_what_is_known_of_an_earlier_run_is_shown_as_plugins_see_it(tmp_pa
 
 
 async def test_a_plugin_knows_who_calls(tmp_path: Path, data: DataDir) -> None:
-    shown = World(tmp_path)
+    shown = Plugged(tmp_path)
     identity = {
         "users": {"ana": {"role": "admin"}, "ben": {}},
         "teams": {"core": {"members": ["ana", "ben"]}, "ops": {"members": ["ben"]}},
@@ -266,19 +266,19 @@ async def test_a_plugin_knows_who_calls(tmp_path: Path, data: DataDir) -> None:
     plugins = {"guard": {"refused": "ben"}}
     config = configuration(tmp_path, SERVERS, **SETTINGS, plugins=plugins, auth="tokens", identity=identity)
     async with running(config, data, connect=shown.connect) as client:
-        at = Doorway(client, data.key("page").hex())
+        at = World(client, data)
         await at.admit("ana", role="admin")
         await at.admit("ben")
         asked = {"tool_path": "a:echo", "arguments": {"n": 1}}
-        answer = await at.call("ana", "execute_mcp_tool", **asked)
+        answer = await at["ana"].result("execute_mcp_tool", **asked)
         assert answer["structuredContent"] == {"n": 1, "by": "ana"}
-        answer = await at.call("ben", "execute_mcp_tool", **asked)
+        answer = await at["ben"].result("execute_mcp_tool", **asked)
         assert "ben (member, core,ops) may not a:echo" in answer["content"][0]["text"]
         at.keys.pop("ben")
         await at.admit("ben", team="ops")
-        answer = await at.call("ben", "execute_mcp_tool", **asked)
+        answer = await at["ben"].result("execute_mcp_tool", **asked)
         assert "ben (member, ops) may not a:echo" in answer["content"][0]["text"]
-        records = (await at.ask("operator", "GET", "/api/audit?action=tool.refuse")).json()["records"]
+        records = (await at.operator.ask("GET", "/api/audit?action=tool.refuse")).json()["records"]
         assert {(record["target"], record["detail"]) for record in records} <= {("a:echo", "by plugin guard")}
 
 

@@ -17,7 +17,7 @@ from supervisor.host.datadir import DataDir
 from supervisor.servers import control
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.world import world
+from tests.scenario.daemon import world
 
 GOOD: dict[str, Any] = {"good": {"command": "x"}}
 SERVERS: dict[str, Any] = {
@@ -59,7 +59,7 @@ async def test_a_server_that_failed_at_its_first_discovery_comes_back_on_order(
         assert (await at.ordered("bad", "restart")).startswith("bad is restarted and ready")
         await at.until_found("bad:*", ["bad:echo"])
         assert (await at.row("bad"))["last_error"] is None
-        lines = [line["text"] for line in (await at.client.get("/api/servers/bad/logs")).json()["lines"]]
+        lines = [line["text"] for line in (await at.http.get("/api/servers/bad/logs")).json()["lines"]]
         assert any("died while handshaking: exit code 1; last words: last words" in line for line in lines)
         assert "last words" in lines
 
@@ -80,7 +80,7 @@ async def test_a_server_switched_off_is_hidden_and_not_started_until_it_is_switc
         assert fakes["good"].starts == starts == fakes["good"].exits
         row = await at.row("good")
         assert (row["disabled"], row["state"], row["pid"]) == (True, "stopped", None)
-        assert (await at.client.get("/readyz")).json()["ready"]
+        assert (await at.http.get("/readyz")).json()["ready"]
         assert await at.ordered("good", "enable") == "good is switched on; a call wakes it"
         assert await at.ordered("good", "enable") == "good was not switched off"
         await at.until_found("echo", ["good:echo"])
@@ -95,7 +95,7 @@ async def test_a_server_stays_switched_off_over_a_restart_of_the_daemon_and_keep
     starts = fakes["good"].starts
     async with world(tmp_path, data, GOOD, fakes) as at:
         assert (await at.row("good"))["disabled"]
-        assert await at.found("echo") == []
+        assert await at.discover("echo") == []
         assert fakes["good"].starts == starts
         assert await at.ordered("good", "enable") == (
             "good is switched on: it lists 1 tools; its tools are the same as before"
@@ -133,7 +133,7 @@ async def test_what_cannot_run_says_what_to_change_and_where(
         assert "already" in await at.ordered("off", "disable")
         for order in ("restart", "disable", "enable"):
             assert 'did you mean "command"?' in await at.ordered("typo", order, 502)
-        logged = (await at.client.get("/api/servers/typo/logs")).json()["lines"]
+        logged = (await at.http.get("/api/servers/typo/logs")).json()["lines"]
         assert 'did you mean "command"?' in logged[0]["text"]
 
 
@@ -196,12 +196,12 @@ async def test_an_order_is_answered_when_searches_and_calls_see_its_effect(
         await at.until_found("good:*", ["good:echo"])
         fakes["good"].tools.append(tool("new"))
         await at.ordered("good", "refresh")
-        assert await at.found("good:*") == ["good:echo", "good:new"]
+        assert await at.discover("good:*") == ["good:echo", "good:new"]
         assert "isError" not in (await at.call("good-new"))["result"]
         await at.ordered("good", "disable")
-        assert await at.found("good:*") == []
+        assert await at.discover("good:*") == []
         await at.ordered("good", "enable")
-        assert await at.found("good:*") == ["good:echo", "good:new"]
+        assert await at.discover("good:*") == ["good:echo", "good:new"]
 
 
 async def test_an_order_whose_effect_cannot_be_seen_for_want_of_resources_says_so_in_time(

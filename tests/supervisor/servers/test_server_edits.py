@@ -15,8 +15,8 @@ from supervisor.host.files import replace_text as replace_in_file
 from supervisor.servers.reloading import reload
 from supervisor.servers.reloading.port import Reloaded
 from supervisor.servers.reloading.reload import Reload
-from tests.fakes.world import World, world
-from tests.supervisor.test_daemon import until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import World, world
 
 FILE = """\
 {
@@ -68,15 +68,15 @@ async def test_a_server_is_added_changed_and_removed_in_the_file_and_in_what_run
         )
         assert text_of(file) == added
         assert text_of(backup_of(file)) == FILE
-        assert await api.servers() == STARTED | {"new"}
-        await until_ready(api.client)
+        assert {*await api.rows()} == STARTED | {"new"}
+        await Client(api.http).ready()
         assert (await api.row("new"))["tools"] == 2
         assert await api.change("new", {"args": None, "idle_timeout_s": 60}) == "1 server replaced (new)"
         assert '"new": {\n      "command": "y",\n      "idle_timeout_s": 60\n    }' in str(text_of(file))
         assert await api.change("new", {"idle_timeout_s": 60}) == "nothing has changed"
         assert await api.remove("new") == "1 server removed (new)"
         assert text_of(file) == FILE
-        assert await api.servers() == STARTED
+        assert {*await api.rows()} == STARTED
 
 
 async def test_what_a_change_did_is_said_also_where_the_file_was_read_before_it_was_asked_for(
@@ -119,7 +119,7 @@ async def test_what_is_refused_leaves_file_and_daemon_as_they_were(file: Path, d
         for name, entry, words in REFUSED:
             for ephemeral in (False, True):
                 assert words in await api.add(name, entry, 422, ephemeral=ephemeral)
-        assert await api.servers() == STARTED
+        assert {*await api.rows()} == STARTED
         assert (await api.reload())["outcome"] == "unchanged"
         assert (await api.source())["refused"] == []
     assert text_of(file) == FILE
@@ -133,7 +133,7 @@ async def test_a_change_that_makes_an_entry_useless_is_refused_and_one_that_mend
         assert "good.command" in await api.change("good", {"command": 1}, 422)
         assert text_of(file) == FILE
         assert await api.change("typo", {"comand": None, "command": "x"}) == "1 server changed (typo)"
-        await until_ready(api.client)
+        await Client(api.http).ready()
         assert (await api.row("typo"))["last_error"] is None
 
 
@@ -144,7 +144,7 @@ async def test_edits_at_the_same_time_all_happen(file: Path, data: DataDir) -> N
                 nursery.start_soon(api.add, f"n{number}")
             nursery.start_soon(api.remove, "good")
             nursery.start_soon(api.change, "github", {"idle_timeout_s": 5})
-        assert await api.servers() == STARTED - {"good"} | {f"n{number}" for number in range(5)}
+        assert {*await api.rows()} == STARTED - {"good"} | {f"n{number}" for number in range(5)}
         assert '"github-john-abc123": {"command": "x", "idle_timeout_s": 5}' in str(text_of(file))
 
 
@@ -175,7 +175,7 @@ async def test_what_was_written_into_the_file_meanwhile_stays_and_is_taken_over(
         write(file, "{")
         assert f"{file}:1: the file ends before" in await api.add("more", ENTRY, 422)
         assert text_of(file) == "{"
-        assert await api.servers() == STARTED - {"good"} | {"mine", "new"}
+        assert {*await api.rows()} == STARTED - {"good"} | {"mine", "new"}
 
 
 async def test_a_file_that_changes_between_look_and_rename_is_left_alone(
@@ -191,7 +191,7 @@ async def test_a_file_that_changes_between_look_and_rename_is_left_alone(
     monkeypatch.setattr(reload, "read_if_there", outrun)
     async with daemon(file, data) as api:
         assert "has changed meanwhile" in await api.add("new", ENTRY, 422)
-        assert await api.servers() == STARTED
+        assert {*await api.rows()} == STARTED
     assert text_of(file) == f"// a person\n{FILE}"
 
 
@@ -222,9 +222,9 @@ async def test_a_file_that_nobody_may_write_is_left_alone(locked: Path, data: Da
     async with daemon(file, data) as api:
         for said in (await api.add("new", ENTRY, 422), await api.remove("good", 422)):
             assert f"{file}: the file may not be written" in said
-        assert await api.servers() == STARTED
+        assert {*await api.rows()} == STARTED
         await api.add("mine", ephemeral=True)
-        assert await api.servers() == STARTED | {"mine"}
+        assert {*await api.rows()} == STARTED | {"mine"}
     assert text_of(file) == FILE
 
 
@@ -233,7 +233,7 @@ async def test_a_link_stays_one(tmp_path: Path, file: Path, data: DataDir) -> No
     link.symlink_to(file)
     async with daemon(link, data) as api:
         await api.add("new")
-        assert await api.servers() == STARTED | {"new"}
+        assert {*await api.rows()} == STARTED | {"new"}
     assert link.is_symlink()
     assert '"new"' in str(text_of(file))
 
@@ -248,16 +248,16 @@ async def test_an_ephemeral_server_outlives_readings_of_the_file_and_not_the_dae
         assert "not in the file" in await api.change("mine", {"cwd": "/"}, 422)
         write(file, FILE.replace('"good"', '"better"'))
         await api.reload()
-        assert await api.servers() == STARTED - {"good"} | {"better", "mine"}
+        assert {*await api.rows()} == STARTED - {"good"} | {"better", "mine"}
         assert await api.add("new") == "1 server added (new)"
         assert '"mine"' not in str(text_of(file))
         assert await api.remove("mine") == "1 server removed (mine)"
         await api.remove("mine", 404)
         await api.reload()
-        assert "mine" not in await api.servers()
+        assert "mine" not in {*await api.rows()}
         await api.add("mine", ephemeral=True)
     async with daemon(file, data) as api:
-        assert await api.servers() == STARTED - {"good"} | {"better", "new"}
+        assert {*await api.rows()} == STARTED - {"good"} | {"better", "new"}
 
 
 async def test_an_ephemeral_server_gives_way_to_one_of_the_file_for_good(file: Path, data: DataDir) -> None:
@@ -269,7 +269,7 @@ async def test_an_ephemeral_server_gives_way_to_one_of_the_file_for_good(file: P
             FILE.replace('"typo": {"comand": "x"}', '"Mine": {"command": "z"}, "s": {"command": "x", "slug": "third"}'),
         )
         await api.reload()
-        assert await api.servers() == {"good", "github", "Mine", "other", "third"}
+        assert {*await api.rows()} == {"good", "github", "Mine", "other", "third"}
         assert await api.add("other", {"command": "kept"}) == "1 server replaced (other)"
         await api.add("fourth", ephemeral=True)
         assert await api.add("fourth") == "fourth runs on, and is in the file now"
@@ -278,7 +278,7 @@ async def test_an_ephemeral_server_gives_way_to_one_of_the_file_for_good(file: P
         assert await api.remove("Mine") == "1 server removed (Mine)"
         assert await api.remove("other") == "1 server removed (other)"
         assert await api.remove("third") == "1 server removed (third)"
-        assert await api.servers() == {"good", "github"}
+        assert {*await api.rows()} == {"good", "github"}
 
 
 async def test_faults_of_the_file_have_its_lines_whatever_was_added_beside_it(file: Path, data: DataDir) -> None:
@@ -286,7 +286,7 @@ async def test_faults_of_the_file_have_its_lines_whatever_was_added_beside_it(fi
         await api.add("mine", {"command": "y", "env": {"A": "1", "B": "2"}}, ephemeral=True)
         write(file, FILE.replace('"drain_s": 0.2', '"drain_s": "x"'))
         assert f"{file}:8: supervisor.drain_s" in (await api.reload(422))["error"]["message"]
-        assert await api.servers() == STARTED | {"mine"}
+        assert {*await api.rows()} == STARTED | {"mine"}
 
 
 async def test_so_many_ephemeral_servers_are_enough(file: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +298,7 @@ async def test_so_many_ephemeral_servers_are_enough(file: Path, data: DataDir, m
         assert "there are 2 servers already" in await api.add("c", ENTRY, 422, ephemeral=True)
         await api.remove("a")
         await api.add("c", ephemeral=True)
-        assert await api.servers() == STARTED | {"b", "c"}
+        assert {*await api.rows()} == STARTED | {"b", "c"}
 
 
 async def test_an_ephemeral_server_is_not_there_if_the_file_broke_before_it_was_read(
@@ -319,4 +319,4 @@ async def test_an_ephemeral_server_is_not_there_if_the_file_broke_before_it_was_
         assert "ends before" in await api.remove("there", 422)
         write(file, FILE)
         await api.reload()
-        assert await api.servers() == STARTED | {"there"}
+        assert {*await api.rows()} == STARTED | {"there"}

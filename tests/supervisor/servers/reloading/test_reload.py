@@ -19,8 +19,8 @@ from supervisor.host.datadir import DataDir
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.websocket_client import open_websocket
-from tests.fakes.world import BY_HAND, A, B, World, world
-from tests.supervisor.test_daemon import configuration, until_ready
+from tests.scenario.client import Client
+from tests.scenario.daemon import BY_HAND, A, B, World, configuration, world
 
 
 async def begun(shown: World, nursery: trio.Nursery, results: list[Any], server: str, seconds: float) -> None:
@@ -72,11 +72,11 @@ async def test_the_tools_of_a_removed_one_are_gone_and_those_of_an_added_one_are
         await shown.until_found("a:echo", ["a:echo"])
         assert await shown.edit({"b": B, "c": A}) == "1 server added (c); 1 server removed (a)"
         await shown.until_found("c:*", ["c:echo", "c:sleep"])
-        assert not [path for path in await shown.found("echo") if path.startswith("a:")]
-        assert await shown.servers() == {"b", "c"}
-        assert (await until_ready(shown.client))["servers"] == 2
-        assert (await shown.client.get("/api/servers/a")).status_code == 404
-        assert (await shown.client.get("/mcp/servers/a")).status_code == 404
+        assert not [path for path in await shown.discover("echo") if path.startswith("a:")]
+        assert {*await shown.rows()} == {"b", "c"}
+        assert (await Client(shown.http).ready())["servers"] == 2
+        assert (await shown.http.get("/api/servers/a")).status_code == 404
+        assert (await shown.http.get("/mcp/servers/a")).status_code == 404
         assert failure(await shown.call("a-echo"))["data"]["outcome"] == "not_sent"
         assert shown.fakes["a"].starts == shown.fakes["a"].exits == 1
         assert await shown.edit({"a": A, "b": B}) == "1 server added (a); 1 server removed (c)"
@@ -198,19 +198,19 @@ async def test_a_server_is_found_by_what_its_entry_says_that_it_is_for(tmp_path:
 async def test_a_plan_says_what_a_reload_would_do_and_does_nothing(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, {"a": A}) as shown:
         shown.write({"b": B})
-        plan = (await shown.client.post("/api/reload", params={"plan": "true"})).json()
+        plan = (await shown.http.post("/api/reload", params={"plan": "true"})).json()
         assert (plan["outcome"], plan["changes"]["added"], plan["changes"]["removed"]) == ("planned", ["b"], ["a"])
         other = tmp_path / "other.json"
         other.write_text(json.dumps({"mcpServers": {"a": A, "c": B}, "supervisor": {"drain_s": 0.2, **BY_HAND}}))
         params = {"plan": "true", "path": str(other)}
-        plan = (await shown.client.post("/api/reload", params=params)).json()
+        plan = (await shown.http.post("/api/reload", params=params)).json()
         assert (plan["changes"]["added"], plan["changes"]["restart"]) == (["c"], ["shutdown_s"])
         other.write_text("{")
-        assert (await shown.client.post("/api/reload", params=params)).status_code == 422
+        assert (await shown.http.post("/api/reload", params=params)).status_code == 422
         params["path"] = str(tmp_path / "none.json")
-        missing = await shown.client.post("/api/reload", params=params)
+        missing = await shown.http.post("/api/reload", params=params)
         assert (missing.status_code, "none.json" in missing.text) == (422, True)
-        assert await shown.servers() == {"a"}
+        assert {*await shown.rows()} == {"a"}
         assert (await shown.source())["refused"] == []
 
 
@@ -257,7 +257,7 @@ async def test_who_ask_at_once_share_a_reading_that_began_after_they_asked(tmp_p
             await trio.testing.wait_all_tasks_blocked(0.1)
             shown.gate.set()
         assert shown.reads == 2
-        assert await shown.servers() == {"a", "c"}
+        assert {*await shown.rows()} == {"a", "c"}
         assert [answer["outcome"] for answer in answers[1:]] == [answers[1]["outcome"]] * 3
 
 
@@ -269,7 +269,7 @@ async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_ques
     async with world(tmp_path, data, {"a": A}) as shown:
         shown.fakes["a"].tools.append(tool("ask"))
         await shown.ordered("a", "refresh")
-        async with open_websocket(shown.client.base_url.port or 0, "/mcp/servers/a") as socket:
+        async with open_websocket(shown.http.base_url.port or 0, "/mcp/servers/a") as socket:
             for id_, method, params in ((0, "initialize", hello), (1, "tools/call", {"name": "ask", "arguments": {}})):
                 request = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
                 await socket.send_message(json.dumps(request))
@@ -291,19 +291,19 @@ async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_ques
 
 
 async def test_a_reload_during_the_end_is_refused_at_once_and_changes_nothing(tmp_path: Path, data: DataDir) -> None:
-    shown, answers = World(tmp_path / "mcp.json", data), list[httpx2.Response]()
+    shown, answers = World(httpx2.AsyncClient(), data), list[httpx2.Response]()
     config = configuration(tmp_path, {"a": A}, **{**BY_HAND, "drain_s": 2})
     daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), connect=shown.connect)
     daemon.read = shown.read
 
     async def ask() -> None:
-        answers.append(await shown.client.post("/api/reload"))
+        answers.append(await shown.http.post("/api/reload"))
 
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             (url,) = await nursery.start(daemon.run)
-            async with httpx2.AsyncClient(base_url=url, timeout=30) as shown.client, trio.open_nursery() as asking:
-                await until_ready(shown.client)
+            async with httpx2.AsyncClient(base_url=url, timeout=30) as shown.http, trio.open_nursery() as asking:
+                await Client(shown.http).ready()
                 shown.gate = trio.Event()
                 shown.write({"a": B, "b": B})
                 asking.start_soon(ask)
@@ -320,7 +320,7 @@ async def test_a_reload_during_the_end_is_refused_at_once_and_changes_nothing(tm
 async def test_what_happens_to_the_file_is_told_in_the_feed_once(tmp_path: Path, data: DataDir) -> None:
     async with (
         world(tmp_path, data, {"a": A}) as shown,
-        open_socket(str(shown.client.base_url), "/api/events") as socket,
+        open_socket(str(shown.http.base_url), "/api/events") as socket,
     ):
         await shown.edit({"a": A, "b": B})
         shown.path.write_text("{")
@@ -343,7 +343,7 @@ async def test_what_happens_to_the_file_is_told_in_the_feed_once(tmp_path: Path,
 async def test_what_is_wrong_with_the_file_is_told_at_no_great_length(tmp_path: Path, data: DataDir) -> None:
     async with (
         world(tmp_path, data, {"a": A}) as shown,
-        open_socket(str(shown.client.base_url), "/api/events") as socket,
+        open_socket(str(shown.http.base_url), "/api/events") as socket,
     ):
         shown.write({"a": {"command": {"x" * 5000: 1}}})
         await shown.reload(422)

@@ -1,0 +1,134 @@
+"""Whoever speaks to a daemon, be it in this loop or in a process of its own: pages, JSON-RPC, and what these answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import httpx2
+import trio
+from trio_websocket import WebSocketConnection
+
+from tests.fakes.event_reader import StreamReader, reading
+from tests.fakes.websocket_client import open_websocket
+
+Json = dict[str, Any]
+
+
+def message(method: str, params: Json | None = None, id_: str | int = 1) -> Json:
+    """Return a JSON-RPC request."""
+    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}}
+
+
+class Client:
+    """One that shows a token, or nothing, and speaks JSON-RPC at one door: single requests, without a session."""
+
+    def __init__(self, http: httpx2.AsyncClient, token: str = "", door: str = "/mcp") -> None:
+        self.http = http
+        self.token = token
+        self.door = door
+
+    def at(self, door: str) -> Client:
+        """Return the same one at another door."""
+        return Client(self.http, self.token, door)
+
+    @property
+    def url(self) -> str:
+        """Of the daemon, without a slash at the end."""
+        return str(self.http.base_url).rstrip("/")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What says who it is."""
+        return {"authorization": f"Bearer {self.token}"} if self.token else {}
+
+    # Pages ------------------------------------------------------------------------------------------------------------
+
+    async def ask(self, method: str, path: str, /, **more: Any) -> httpx2.Response:
+        """Send any request; `more` are arguments of httpx2."""
+        headers = {**self.headers, **more.pop("headers", {})}
+        return await self.http.request(method, path, headers=headers, **more)
+
+    async def page(self, path: str, /, **query: Any) -> Any:
+        """Return what a page says. Raises AssertionError when it is refused."""
+        answer = await self.ask("GET", path, params=query or None)
+        assert answer.status_code == 200, (path, answer.text)
+        return answer.json()
+
+    async def until(self, path: str, seen: Callable[[Any], object], /, **query: Any) -> Any:
+        """Return what a page says as soon as it says so."""
+        while not seen(told := await self.page(path, **query)):  # noqa: ASYNC110 - nothing tells
+            await trio.sleep(0.02)
+        return told
+
+    async def ready(self) -> Json:
+        """Wait until each server is discovered or has failed; return what `/readyz` says then."""
+        while not (told := (await self.ask("GET", "/readyz")).json())["ready"]:  # noqa: ASYNC110 - servers start
+            await trio.sleep(0.02)
+        return dict(told)
+
+    async def status(self) -> Json:
+        return dict(await self.page("/api/status"))
+
+    async def rows(self) -> dict[str, Json]:
+        """The servers of the status by their names."""
+        return {row["server"]: row for row in (await self.status())["servers"]}
+
+    async def row(self, server: str) -> Json:
+        return dict(await self.page(f"/api/servers/{server}"))
+
+    async def until_state(self, server: str, *states: str) -> Json:
+        """Wait until a server is in one of some states; return its row."""
+        return dict(await self.until(f"/api/servers/{server}", lambda row: row["state"] in states))
+
+    # JSON-RPC ---------------------------------------------------------------------------------------------------------
+
+    async def send(self, method: str, /, **params: Any) -> httpx2.Response:
+        """Send a request."""
+        return await self.ask("POST", self.door, json=message(method, params))
+
+    async def rpc(self, method: str, /, **params: Any) -> Json:
+        """Return the whole answer to a request."""
+        return dict((await self.send(method, **params)).json())
+
+    async def call(self, tool: str, /, **arguments: Any) -> Json:
+        """Return the whole answer to a call of what is a tool at this door."""
+        return await self.rpc("tools/call", name=tool, arguments=arguments)
+
+    async def result(self, tool: str, /, **arguments: Any) -> Json:
+        """Return the result of a call of what is a tool at this door. Raises AssertionError when it is refused."""
+        answer = await self.call(tool, **arguments)
+        assert "result" in answer, answer
+        return dict(answer["result"])
+
+    async def execute(self, path: str, /, **arguments: Any) -> Json:
+        """Return the whole answer to a call of a server's tool by its path."""
+        return await self.call("execute_mcp_tool", tool_path=path, arguments=arguments)
+
+    async def discover(self, query: str, /, **more: Any) -> list[str]:
+        """Return the paths of the tools that a search finds."""
+        answer = await self.call("discover_mcp_tools", query=query, **more)
+        return [row["tool_path"] for row in answer["result"]["structuredContent"]["tools"]]
+
+    async def until_found(self, query: str, paths: list[str], /) -> None:
+        while await self.discover(query) != paths:  # noqa: ASYNC110 - the index is built in a thread of the daemon
+            await trio.sleep(0.01)
+
+    async def tools(self) -> list[str]:
+        """Return the names of all tools, sorted."""
+        listed = await self.at("/mcp/all").rpc("tools/list")
+        return sorted(tool["name"] for tool in listed["result"]["tools"])
+
+    # What lasts -------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def reading(self, path: str = "/api/events") -> AsyncIterator[StreamReader]:
+        """Read a stream of events during the block."""
+        async with reading(self.url, path, self.headers) as reader:
+            assert reader.status == 200
+            yield reader
+
+    def websocket(self, path: str) -> AbstractAsyncContextManager[WebSocketConnection]:
+        """Connect for a block."""
+        return open_websocket(self.http.base_url.port or 0, path, [*self.headers.items()])
