@@ -108,8 +108,12 @@ class Client:
 
     async def discover(self, query: str, /, **more: Any) -> list[str]:
         """Return the paths of the tools that a search finds."""
-        answer = await self.call("discover_mcp_tools", query=query, **more)
-        return [row["tool_path"] for row in answer["result"]["structuredContent"]["tools"]]
+        return [row["tool_path"] for row in await self.search(query, **more)]
+
+    async def search(self, query: str, /, **more: Any) -> list[Json]:
+        """Return the rows of the tools that a search finds."""
+        found = await self.result("discover_mcp_tools", query=query, **more)
+        return list(found["structuredContent"]["tools"])
 
     async def until_found(self, query: str, paths: list[str], /) -> None:
         while await self.discover(query) != paths:  # noqa: ASYNC110 - the index is built in a thread of the daemon
@@ -119,6 +123,11 @@ class Client:
         """Return the names of all tools, sorted."""
         listed = await self.at("/mcp/all").rpc("tools/list")
         return sorted(tool["name"] for tool in listed["result"]["tools"])
+
+    async def session(self, **more: Any) -> dict[str, str]:
+        """Begin a session of the legacy era; return what each of its requests has for a header."""
+        begun = await self.send("initialize", protocolVersion="2025-11-25", **more)
+        return {"mcp-session-id": begun.headers["mcp-session-id"]}
 
     # What lasts -------------------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
 from tests.scenario.daemon import World, configuration, running
-from tests.supervisor.test_providers_of_daemon import PUBLIC, challenge, port_of
+from tests.supervisor.test_providers_of_daemon import PUBLIC, challenge
 
 SERVERS: dict[str, Any] = {
     "clock": {"command": "x"},
@@ -262,7 +262,8 @@ class Rig:
         """Return what becomes of a WebSocket, and of each message over it."""
         told: list[str] = []
         try:
-            async with open_websocket(port_of(self.at), credential.at(path), credential.headers) as socket:
+            port = self.at.http.base_url.port or 0
+            async with open_websocket(port, credential.at(path), credential.headers) as socket:
                 told.append("yes")
                 for message in messages:
                     await socket.send_message(message if isinstance(message, str) else json.dumps(message))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import trio
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
@@ -17,13 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from supervisor.front.pages.metrics import STATES
 from supervisor.host.datadir import DataDir
 from supervisor.metrics.families import FAMILIES
-from supervisor.servers.deployment import DeployedServer
 from tests.e2e import environments
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
 from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import doorway
+from tests.scenario.daemon import World, world
 
 SERVERS: dict[str, Any] = {"desk": {"command": "x", "call_timeout_s": 2}, "shop": {"command": "x"}}
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -35,31 +31,14 @@ def promtool() -> str:
     return environments.prometheus("promtool")
 
 
-def connect(server: DeployedServer) -> MemoryTransport:
-    return MemoryTransport(FakeServer(tools=[tool(name) for name in ("echo", "refuse", "hang", "crash")]).serve)
+def metered(directory: Path, data: DataDir, **settings: Any) -> AbstractAsyncContextManager[World]:
+    tools = [tool(name) for name in ("echo", "refuse", "hang", "crash")]
+    return world(directory, data, SERVERS, {name: FakeServer(tools=tools) for name in SERVERS}, **settings)
 
 
-@asynccontextmanager
-async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
-    async with running(configuration(directory, SERVERS, **settings), data, connect=connect) as client:
-        await Client(client).ready()
-        yield client
-
-
-async def call(client: httpx2.AsyncClient, name: str, **arguments: Any) -> dict[str, Any]:
-    params = {"name": name, "arguments": arguments}
-    answer = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-    body: dict[str, Any] = answer.json()
-    return body
-
-
-async def execute(client: httpx2.AsyncClient, path: str) -> dict[str, Any]:
-    return await call(client, "execute_mcp_tool", tool_path=path, arguments={})
-
-
-async def scrape(client: httpx2.AsyncClient) -> Samples:
+async def scrape(client: Client) -> Samples:
     """Return all samples, which both formats must agree on but for what moves by itself."""
-    answer = await client.get("/metrics")
+    answer = await client.ask("GET", "/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == CONTENT_TYPE_PLAIN_0_0_4
     return {
@@ -80,20 +59,20 @@ def total(samples: Samples, name: str, **labels: str) -> float:
 
 
 async def test_every_figure_is_that_of_the_calls_that_were_made(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data, metrics_tools=True) as client:
-        before = await scrape(client)
+    async with metered(tmp_path, data, metrics_tools=True) as at:
+        before = await scrape(at)
         assert total(before, "mcpvisor_calls_total") == 0
         assert value(before, "mcpvisor_calls_total", mcp_server="shop", outcome="timeout") == 0
         for _ in range(3):
-            await execute(client, "desk:echo")
+            await at.execute("desk:echo")
         for _ in range(2):
-            await execute(client, "desk:refuse")
-        await execute(client, "desk:hang")
-        await execute(client, "shop:echo")
-        await execute(client, "shop:none")
-        await call(client, "discover_mcp_tools", query="echo")
-        await call(client, "discover_mcp_tools", query="zzzz qqqq xxxx")
-        after = await scrape(client)
+            await at.execute("desk:refuse")
+        await at.execute("desk:hang")
+        await at.execute("shop:echo")
+        await at.execute("shop:none")
+        await at.call("discover_mcp_tools", query="echo")
+        await at.call("discover_mcp_tools", query="zzzz qqqq xxxx")
+        after = await scrape(at)
 
     counted = {
         (server, outcome): value(after, "mcpvisor_calls_total", mcp_server=server, outcome=outcome)
@@ -135,10 +114,10 @@ class TaskCounts(trio.abc.Instrument):
 
 
 async def test_the_page_tells_of_servers_catalogue_clients_and_the_process(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data) as client:
+    async with metered(tmp_path, data) as at:
         tasks = TaskCounts()
         trio.lowlevel.add_instrument(tasks)
-        samples = await scrape(client)
+        samples = await scrape(at)
         trio.lowlevel.remove_instrument(tasks)
         assert {state: value(samples, "mcpvisor_servers", state=state) for state in STATES} == {
             **dict.fromkeys(STATES, 0),
@@ -157,11 +136,10 @@ async def test_the_page_tells_of_servers_catalogue_clients_and_the_process(tmp_p
 
 
 async def test_a_server_that_dies_is_seen(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data) as client:
-        await execute(client, "shop:crash")
-        while (await client.get("/api/servers/shop")).json()["state"] != "ready":  # noqa: ASYNC110 - it starts again
-            await trio.sleep(0.02)
-        samples = await scrape(client)
+    async with metered(tmp_path, data) as at:
+        await at.execute("shop:crash")
+        await at.until_state("shop", "ready")
+        samples = await scrape(at)
         assert value(samples, "mcpvisor_server_exits_total", mcp_server="shop", reason="exit") == 1
         assert value(samples, "mcpvisor_server_restarts_total", mcp_server="shop") == 1
         assert value(samples, "mcpvisor_calls_total", mcp_server="shop", outcome="unknown") == 1
@@ -169,24 +147,23 @@ async def test_a_server_that_dies_is_seen(tmp_path: Path, data: DataDir) -> None
 
 
 async def test_a_call_that_woke_a_server_has_waited_for_that(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data) as client:
-        key = {"authorization": f"Bearer {data.key('page').hex()}"}
-        assert (await client.post("/api/servers/shop/sleep", headers=key)).status_code == 200
-        await execute(client, "shop:echo")
-        samples = await scrape(client)
+    async with metered(tmp_path, data) as at:
+        await at.ordered("shop", "sleep")
+        await at.execute("shop:echo")
+        samples = await scrape(at)
         assert value(samples, "mcpvisor_call_wait_seconds_count", cause="wake") == 1
         assert value(samples, "mcpvisor_server_exits_total", mcp_server="shop", reason="idle") == 1
 
 
 async def test_both_formats_have_every_family_and_the_same_samples(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data, metrics_tools=True) as client:
-        await execute(client, "desk:echo")
-        await execute(client, "desk:refuse")
-        answer = await client.get("/metrics", headers={"accept": OPENMETRICS})
+    async with metered(tmp_path, data, metrics_tools=True) as at:
+        await at.execute("desk:echo")
+        await at.execute("desk:refuse")
+        answer = await at.ask("GET", "/metrics", headers={"accept": OPENMETRICS})
         assert answer.headers["content-type"] == f"{OPENMETRICS}; escaping=underscores"
         families = list(openmetrics.text_string_to_metric_families(answer.text))  # type: ignore[no-untyped-call]
         names = {sample.name for family in families for sample in family.samples}
-        plain = {name for name, _ in await scrape(client)}
+        plain = {name for name, _ in await scrape(at)}
     assert names == plain
     told = {family.name for part in FAMILIES.values() for family in part}
     declared = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
@@ -195,10 +172,9 @@ async def test_both_formats_have_every_family_and_the_same_samples(tmp_path: Pat
 
 
 async def test_only_auditors_may_scrape_and_the_host_is_checked(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        for user in ("ana", "ben", "cem"):
-            await at.admit(user, role={"ana": "admin", "ben": "member", "cem": "auditor"}[user])
-        statuses = {who: (await at[who].ask("GET", "/metrics")).status_code for who in (None, "ana", "ben", "cem")}
+    people = {"ana": {"role": "admin"}, "ben": {"role": "member"}, "cem": {"role": "auditor"}}
+    async with world(tmp_path, data, {}, people=people, auth="tokens") as at:
+        statuses = {who: (await at[who].ask("GET", "/metrics")).status_code for who in (None, *people)}
         assert statuses == {None: 401, "ana": 200, "ben": 404, "cem": 200}
         foreign = await at["cem"].ask("GET", "/metrics", headers={"host": "evil.test"})
         assert foreign.status_code == 421
@@ -209,38 +185,38 @@ async def test_only_auditors_may_scrape_and_the_host_is_checked(tmp_path: Path, 
 
 
 @pytest.mark.case("I05")
-@pytest.mark.parametrize("secret", ["canary of ana", "ana", "ben"])
-async def test_nothing_of_people_is_in_it(tmp_path: Path, data: DataDir, secret: str) -> None:
-    async with doorway(tmp_path, data) as at:
-        await at.admit("ana", role="admin")
-        await at["ana"].result("execute_mcp_tool", tool_path="vault:open_canary", arguments={"text": "canary of ana"})
+async def test_nothing_of_people_is_in_it(tmp_path: Path, data: DataDir) -> None:
+    identity = {"users": {"ana": {"role": "admin"}, "ben": {}}}
+    servers = {"vault": {"command": "x", "users": ["ana"], "description": "canary of ana"}}
+    async with world(tmp_path, data, servers, people={"ana": {}}, auth="tokens", identity=identity) as at:
+        await at["ana"].result("execute_mcp_tool", tool_path="vault:echo", arguments={"text": "canary of ana"})
         page = (await at.operator.ask("GET", "/metrics")).text
         labels = {text for line in page.splitlines() if not line.startswith("#") for text in line.split('"')[1::2]}
         assert "vault" in labels
-        assert secret not in labels
+        assert labels.isdisjoint({"canary of ana", "ana", "ben"})
 
 
 async def test_two_hundred_servers_have_a_bounded_number_of_series(tmp_path: Path, data: DataDir) -> None:
     servers = {f"server-{number}": {"command": "x"} for number in range(200)}
-    async with running(configuration(tmp_path, servers, starts_per_s=1000), data, connect=connect) as client:
-        await Client(client).ready()
-        for number in range(200):
-            await execute(client, f"server-{number}:echo")
-        samples = await scrape(client)
+    async with world(tmp_path, data, servers, starts_per_s=1000) as at:
+        for server in servers:
+            await at.execute(f"{server}:echo")
+        samples = await scrape(at)
         assert total(samples, "mcpvisor_calls_total", outcome="ok") == 200
         assert len(samples) <= 20_000
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("version", ["0.0.4", "1.0.0"])
-async def test_promtool_finds_nothing_wrong(tmp_path: Path, data: DataDir, promtool: str, version: str) -> None:
+async def test_promtool_finds_nothing_wrong(tmp_path: Path, data: DataDir, promtool: str) -> None:
     """OpenMetrics it does not take: the parser of the library and a real Prometheus do."""
-    async with daemon(tmp_path, data, metrics_tools=True) as client:
-        await execute(client, "desk:echo")
-        answer = await client.get("/metrics", headers={"accept": f"text/plain; version={version}"})
-    assert f"version={version};" in answer.headers["content-type"]
-    command = [promtool, "check", "metrics"]
-    checked = await trio.run_process(
-        command, stdin=answer.content, capture_stdout=True, capture_stderr=True, check=False
-    )
-    assert (checked.returncode, checked.stdout.decode(), checked.stderr.decode()) == (0, "", "")
+    pages = {}
+    async with metered(tmp_path, data, metrics_tools=True) as at:
+        await at.execute("desk:echo")
+        for version in ("0.0.4", "1.0.0"):
+            pages[version] = await at.ask("GET", "/metrics", headers={"accept": f"text/plain; version={version}"})
+    for version, answer in pages.items():
+        assert f"version={version};" in answer.headers["content-type"]
+        checked = await trio.run_process(
+            [promtool, "check", "metrics"], stdin=answer.content, capture_stdout=True, capture_stderr=True, check=False
+        )
+        assert (checked.returncode, checked.stdout.decode(), checked.stderr.decode()) == (0, "", ""), version

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from supervisor.oauth.bearer import verifier
 from supervisor.oauth.bearer.verifier import IdentityProvider
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.identity_provider import EC, ISSUER, NOW, MemoryProvider, signed
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.daemon import World, configuration, running
-from tests.supervisor.test_identity_of_daemon import connect
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.scenario.client import message
+from tests.scenario.daemon import World, world
 
 SERVERS: dict[str, Any] = {"clock": {"command": "x"}, "vault": {"command": "x", "users": ["ana"]}}
+TOOLS = {"clock": ["tell_time"], "vault": ["open_canary", "find_canary"]}
 PUBLIC = "https://mcp.example"
 PEOPLE: dict[str, Any] = {"users": {"ana": {"role": "admin", "subject": "248289"}, "ben": {"subject": "7"}}}
 ASKING: dict[str, Any] = {"introspection": {"client_id": "a", "client_secret": "b"}}
@@ -40,19 +41,16 @@ def there(monkeypatch: pytest.MonkeyPatch) -> MemoryProvider:
 
 @pytest.fixture
 def start(tmp_path: Path, data: DataDir, there: MemoryProvider) -> Start:
-    @asynccontextmanager
-    async def starting(
+    def starting(
         auth: str = "oauth", issuer: dict[str, Any] | None = None, people: dict[str, Any] = PEOPLE, **more: Any
-    ) -> AsyncIterator[World]:
-        issuers = [{"issuer": ISSUER, "audience": ["the daemon"], **(issuer or {})}] if auth != "tokens" else []
-        people = people if issuers else {}
-        identity = {**people, "issuers": issuers}
-        config = configuration(tmp_path, SERVERS, auth=auth, identity=identity, public_url=PUBLIC, **more)
+    ) -> AbstractAsyncContextManager[World]:
+        issuers = [{"issuer": ISSUER, "audience": ["the daemon"], **(issuer or {})}]
+        identity = {**people, "issuers": issuers} if auth != "tokens" else {}
+        settings = {"auth": auth, "identity": identity, "public_url": PUBLIC, **more}
+        fakes = {name: FakeServer(tools=[tool(each) for each in names]) for name, names in TOOLS.items()}
         begun = trio.current_time()
-        async with running(config, data, connect=connect, clock=lambda: NOW + trio.current_time() - begun) as client:
-            at = World(client, data)
-            await at.operator.ready()
-            yield at
+        clock = {"clock": lambda: NOW + trio.current_time() - begun}
+        return world(tmp_path, data, SERVERS, fakes, daemon=clock, **settings)
 
     return starting
 
@@ -60,11 +58,6 @@ def start(tmp_path: Path, data: DataDir, there: MemoryProvider) -> Start:
 def challenge(answer: httpx2.Response) -> str:
     (line,) = answer.headers.get_list("www-authenticate")
     return str(line)
-
-
-def port_of(at: World) -> int:
-    assert at.http.base_url.port is not None
-    return at.http.base_url.port
 
 
 DOORS = ["/mcp", "/mcp/all", "/mcp/servers/clock", "/mcp/servers/none", "/ws", "/api/status"]
@@ -114,13 +107,12 @@ async def test_a_good_token_is_let_in_by_each_transport_whoever_fails_beside(sta
         assert (await at["ben"].result("clock-tell_time", n=1))["structuredContent"] == {"n": 1}
         assert (await at["ana"].ask("GET", "/api/status")).status_code == 200
         assert (await at["ben"].ask("GET", "/api/status")).status_code == 404, "never 403"
-        headers = [("authorization", f"Bearer {at.keys['ben']}")]
-        async with open_websocket(port_of(at), "/ws", headers) as socket:
-            await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+        async with at["ben"].websocket("/ws") as socket:
+            await socket.send_message(json.dumps(message("ping")))
             assert json.loads(await socket.get_message())["id"] == 1
         rejected = pytest.RaisesExc(ConnectionRejected, check=lambda error: error.status_code == 401)
         with pytest.RaisesGroup(rejected):
-            async with open_websocket(port_of(at), "/ws"):
+            async with at.websocket("/ws"):
                 pass
 
 
@@ -187,14 +179,11 @@ async def test_a_call_without_the_scope_for_it_is_the_one_thing_that_is_forbidde
         assert (await at["ana"].ask("POST", "/api/reload")).status_code == 403
         assert (await at["ana"].ask("GET", "/api/status")).status_code == 200
         assert await at["ana"].tools()
-        searched = await at["ana"].result("discover_mcp_tools", query="time")
-        assert searched["structuredContent"]["tools"]
-        headers = [("authorization", f"Bearer {at.keys['ana']}")]
-        async with open_websocket(port_of(at), "/mcp", headers) as socket:
-            call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": CALL}
+        assert await at["ana"].discover("time")
+        async with at["ana"].websocket("/mcp") as socket:
             await socket.send_message(modern("tools/call", CALL).decode())
             assert json.loads(await socket.get_message())["error"]["data"]["type"] == "insufficient_scope"
-            await socket.send_message(json.dumps(call))
+            await socket.send_message(json.dumps(message("tools/call", CALL)))
             assert json.loads(await socket.get_message())["error"]["data"]["type"] == "insufficient_scope"
         at.keys["none"] = signed(scope="profile")
         answer = await at["none"].send("tools/list")
@@ -204,9 +193,8 @@ async def test_a_call_without_the_scope_for_it_is_the_one_thing_that_is_forbidde
 async def test_a_renewed_token_keeps_the_session_and_nobody_else_has_it(start: Start) -> None:
     async with start() as at:
         at.keys |= {"ana": signed(), "later": signed(exp=NOW + 900, jti="2"), "ben": signed(sub="7")}
-        begun = await at["ana"].send("initialize", protocolVersion="2025-11-25")
-        session = {"mcp-session-id": begun.headers["mcp-session-id"]}
-        ping = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        session = await at["ana"].session()
+        ping = message("tools/list")
         assert (await at["later"].ask("POST", "/mcp", json=ping, headers=session)).status_code == 200
         foreign = await at["ben"].ask("POST", "/mcp", json=ping, headers=session)
         unknown = await at["ben"].ask("POST", "/mcp", json=ping, headers={"mcp-session-id": "x" * 40})
@@ -217,12 +205,11 @@ async def test_a_renewed_token_keeps_the_session_and_nobody_else_has_it(start: S
 async def test_what_is_open_ends_with_the_token(start: Start) -> None:
     async with start() as at:
         at.keys["ana"] = signed()
-        begun = await at["ana"].send("initialize", protocolVersion="2025-11-25")
-        now = NOW + 3
-        short = {"authorization": f"Bearer {signed(exp=now)}", "accept": "text/event-stream"}
-        headers = {**short, "mcp-session-id": begun.headers["mcp-session-id"]}
+        session = await at["ana"].session()
+        soon = at[signed(exp=NOW + 3)]
+        headers = {**soon.headers, **session, "accept": "text/event-stream"}
         with trio.fail_after(10):
-            async with open_websocket(port_of(at), "/ws", [("authorization", short["authorization"])]) as socket:
+            async with soon.websocket("/ws") as socket:
                 async with at.http.stream("GET", "/mcp", headers=headers) as stream:
                     assert stream.status_code == 200
                     with pytest.raises(httpx2.RemoteProtocolError):
@@ -239,8 +226,8 @@ async def test_what_a_provider_has_revoked_ends_when_it_is_asked_again(
     there.said["opaque"] = {"active": True, "sub": "7", "aud": f"{PUBLIC}/mcp", "scope": "mcp:read"}
     async with start(issuer=ASKING) as at:
         with trio.fail_after(10):
-            async with open_websocket(port_of(at), "/ws", [("authorization", "Bearer opaque")]) as socket:
-                await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+            async with at["opaque"].websocket("/ws") as socket:
+                await socket.send_message(json.dumps(message("ping")))
                 assert await socket.get_message()
                 there.said.clear()
                 with pytest.raises(ConnectionClosed):
@@ -284,7 +271,7 @@ async def test_who_is_signed_in_is_out_as_soon_as_the_token_is_good_no_more(
             assert (await at.http.get("/api/me")).status_code == 401
         rejected = pytest.RaisesExc(ConnectionRejected, check=lambda error: error.status_code == 401)
         with pytest.RaisesGroup(rejected):
-            async with open_websocket(port_of(at), f"/ws?ticket={socket_ticket}"):
+            async with at.websocket(f"/ws?ticket={socket_ticket}"):
                 pass
 
 
@@ -342,15 +329,12 @@ async def test_where_no_users_are_named_whoever_signs_in_is_a_member(start: Star
         assert (await at["someone"].ask("GET", "/api/status")).status_code == 404
 
 
-async def test_a_provider_that_is_taken_out_of_the_file_lets_nobody_in_and_ends_what_is_open(
-    start: Start, tmp_path: Path
-) -> None:
+async def test_a_provider_that_is_taken_out_of_the_file_lets_nobody_in_and_ends_what_is_open(start: Start) -> None:
     async with start(auth="both") as at:
         with trio.fail_after(20):
-            async with open_websocket(port_of(at), "/ws", [("authorization", f"Bearer {signed()}")]) as socket:
+            async with at[signed()].websocket("/ws") as socket:
                 identity = {**PEOPLE, "issuers": [{"issuer": "https://other.example"}]}
-                configuration(tmp_path, SERVERS, auth="both", identity=identity, public_url=PUBLIC)
-                assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
+                await at.edit(SERVERS, auth="both", identity=identity, public_url=PUBLIC)
                 with pytest.raises(ConnectionClosed):
                     await socket.get_message()
         assert (await at[signed()].ask("GET", "/mcp")).status_code == 401

@@ -39,7 +39,7 @@ from tests.fakes.websocket_client import open_websocket
 from tests.scenario.daemon import World, running
 from tests.supervisor.commands.test_cli import ask, invoke
 from tests.supervisor.test_admission_of_daemon import path_of, provided
-from tests.supervisor.test_providers_of_daemon import PUBLIC, port_of
+from tests.supervisor.test_providers_of_daemon import PUBLIC
 
 __all__ = ["provided"]
 pytestmark = pytest.mark.process
@@ -260,7 +260,7 @@ class Rig:
     async def follow(self, path: str, *, task_status: trio.TaskStatus[None]) -> None:
         """Note what a WebSocket of the pages tells, until cancelled."""
         headers = [("authorization", f"Bearer {self.at.keys['operator']}")]
-        async with open_websocket(port_of(self.at), path, headers, self.tls) as socket:
+        async with open_websocket(self.at.http.base_url.port or 0, path, headers, self.tls) as socket:
             task_status.started()
             while True:
                 self.said.add(f"WS {path}", str(await socket.get_message()))

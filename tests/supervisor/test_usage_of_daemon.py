@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,41 +10,22 @@ import pytest
 import trio
 
 from supervisor.host.datadir import DataDir
-from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.daemon import World, world
 
 IDENTITY: dict[str, Any] = {"users": {"ana": {}, "ben": {}, "cem": {"role": "auditor"}}}
 SERVERS: dict[str, Any] = {"desk": {"command": "x", "call_timeout_s": 0.2}, "shop": {"command": "x"}}
 
 
-def connect(server: DeployedServer) -> MemoryTransport:
-    return MemoryTransport(FakeServer(tools=[tool(name) for name in ("echo", "refuse", "hang", "odd")]).serve)
-
-
-@asynccontextmanager
-async def daemon(directory: Path, data: DataDir) -> AsyncIterator[World]:
-    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY)
-    async with running(config, data, connect=connect) as client:
-        at = World(client, data)
-        await at.operator.ready()
-        yield at
-
-
-async def execute(at: World, who: str, path: str, **arguments: Any) -> Any:
-    return await at[who].result("execute_mcp_tool", tool_path=path, arguments=arguments)
-
-
-async def page(at: World, who: str, path: str, **wanted: Any) -> Any:
-    answer = await at[who].ask("GET", path, params=wanted)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+def daemon(directory: Path, data: DataDir) -> AbstractAsyncContextManager[World]:
+    fakes = {name: FakeServer(tools=[tool(each) for each in ("echo", "refuse", "hang", "odd")]) for name in SERVERS}
+    people = {user: {"role": "auditor"} for user in IDENTITY["users"]}
+    return world(directory, data, SERVERS, fakes, people=people, auth="tokens", identity=IDENTITY)
 
 
 async def sums(at: World, who: str, by: str, **wanted: Any) -> dict[tuple[str, ...], tuple[int, int]]:
     """Return calls and failures for each row."""
-    told = await page(at, who, "/api/usage", by=by, **wanted)
+    told = await at[who].page("/api/usage", by=by, **wanted)
     names = {"tool": ("server", "tool"), "server": ("server",), "client": ("client",), "user": ("user",)}[by]
     found = {tuple(row[name] for name in names): (row["calls"], row["failed"]) for row in told["rows"]}
     assert sum(calls for calls, _ in found.values()) == told["total"]["calls"]
@@ -54,17 +34,15 @@ async def sums(at: World, who: str, by: str, **wanted: Any) -> dict[tuple[str, .
 
 async def test_every_figure_is_that_of_the_calls_that_were_made(tmp_path: Path, data: DataDir) -> None:
     async with daemon(tmp_path, data) as at:
-        for user in IDENTITY["users"]:
-            await at.admit(user, role="auditor")
         for _ in range(5):
-            await execute(at, "ana", "desk:echo", text="canary of ana")
+            await at["ana"].execute("desk:echo", text="canary of ana")
         for _ in range(2):
-            await execute(at, "ana", "desk:refuse")
-        await execute(at, "ana", "desk:hang")
-        await execute(at, "ana", "desk:none")
+            await at["ana"].execute("desk:refuse")
+        await at["ana"].execute("desk:hang")
+        await at["ana"].execute("desk:none")
         for _ in range(3):
-            await execute(at, "ben", "shop:echo")
-        await at["ben"].result("discover_mcp_tools", query="echo")
+            await at["ben"].execute("shop:echo")
+        await at["ben"].search("echo")
         await at["ben"].tools()
         await at["ben"].send("tools/list")
 
@@ -82,12 +60,12 @@ async def test_every_figure_is_that_of_the_calls_that_were_made(tmp_path: Path, 
         with_meta = await sums(at, "ben", "tool", meta_tools=True)
         assert with_meta == {("shop", "echo"): (3, 0), ("", "discover_mcp_tools"): (1, 0), ("", "tools/list"): (1, 0)}
 
-        told = await page(at, "cem", "/api/usage", by="tool", server="desk", tool="hang")
+        told = await at["cem"].page("/api/usage", by="tool", server="desk", tool="hang")
         (row,) = told["rows"]
         assert row["outcomes"] == {"timeout": 1}
         assert row["took_ms"]["p50"] == pytest.approx(200, rel=0.5)
         for window, bucket_s in (("1h", 60), ("24h", 900), ("7d", 7200), ("30d", 86_400)):
-            line = await page(at, "cem", "/api/usage/timeline", window=window)
+            line = await at["cem"].page("/api/usage/timeline", window=window)
             assert (line["bucket_s"], sum(each["calls"] for each in line["buckets"])) == (bucket_s, 12)
             assert line["buckets"][-1]["start"] <= line["to"] < line["buckets"][-1]["start"] + bucket_s
         text = (await at["cem"].ask("GET", "/api/calls")).text
@@ -96,36 +74,33 @@ async def test_every_figure_is_that_of_the_calls_that_were_made(tmp_path: Path, 
 
 async def test_the_newest_calls_are_listed_page_by_page_and_by_what_they_were(tmp_path: Path, data: DataDir) -> None:
     async with daemon(tmp_path, data) as at:
-        for user in IDENTITY["users"]:
-            await at.admit(user, role="auditor")
         for number in range(5):
-            await execute(at, "ana", "desk:echo", text="x" * number)
-        await execute(at, "ben", "shop:refuse")
-        first = await page(at, "cem", "/api/calls", limit=4)
+            await at["ana"].execute("desk:echo", text="x" * number)
+        await at["ben"].execute("shop:refuse")
+        first = await at["cem"].page("/api/calls", limit=4)
         assert [(row["user"], row["server"], row["outcome"]) for row in first["calls"]] == [
             ("ben", "shop", "error"),
             *[("ana", "desk", "ok")] * 3,
         ]
-        rest = await page(at, "cem", "/api/calls", limit=4, before=first["next"])
+        rest = await at["cem"].page("/api/calls", limit=4, before=first["next"])
         assert (len(rest["calls"]), rest["next"]) == (2, None)
         sizes = [row["bytes_in"] for row in first["calls"][1:] + rest["calls"]]
         assert sizes == sorted(sizes, reverse=True)
-        assert [row["server"] for row in (await page(at, "cem", "/api/calls", outcome="failed"))["calls"]] == ["shop"]
-        assert (await page(at, "cem", "/api/calls", slower_than_ms=60_000))["calls"] == []
-        assert {row["user"] for row in (await page(at, "ana", "/api/calls"))["calls"]} == {"ana"}
-        assert (await page(at, "ana", "/api/calls", user="ben"))["calls"] == []
+        assert [row["server"] for row in (await at["cem"].page("/api/calls", outcome="failed"))["calls"]] == ["shop"]
+        assert (await at["cem"].page("/api/calls", slower_than_ms=60_000))["calls"] == []
+        assert {row["user"] for row in (await at["ana"].page("/api/calls"))["calls"]} == {"ana"}
+        assert (await at["ana"].page("/api/calls", user="ben"))["calls"] == []
         for path in ("/api/usage?window=2h", "/api/calls?outcome=x", "/api/calls?limit=0", "/api/usage?by=x"):
             assert (await at["cem"].ask("GET", path)).status_code == 400
 
 
 async def test_what_was_called_is_known_after_a_restart(tmp_path: Path, data: DataDir) -> None:
     async with daemon(tmp_path, data) as at:
-        await execute(at, "operator", "desk:echo")
-        before = await page(at, "operator", "/api/calls")
+        await at.operator.execute("desk:echo")
+        before = await at.operator.page("/api/calls")
     async with daemon(tmp_path, data) as at:
         with trio.fail_after(30):
-            while (await page(at, "operator", "/api/calls"))["newest"] == 0:  # noqa: ASYNC110 - the disk is read
-                await trio.sleep(0.01)
-        assert (await page(at, "operator", "/api/calls"))["calls"] == before["calls"]
-        await execute(at, "operator", "desk:echo")
+            after = await at.operator.until("/api/calls", lambda page: page["newest"])
+        assert after["calls"] == before["calls"]
+        await at.operator.execute("desk:echo")
         assert await sums(at, "operator", "tool", window="24h") == {("desk", "echo"): (2, 0)}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,11 +10,8 @@ import httpx2
 import pytest
 
 from supervisor.host.datadir import DataDir
-from supervisor.servers.deployment import DeployedServer
 from supervisor.store.database import WriteBehind
-from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.daemon import World, world
 
 IN_FILE_USER: Final = "canary-file-user-7fa1"
 IN_FILE_TEAM: Final = "canary-file-team-8eb2"
@@ -54,18 +50,9 @@ IDENTITY: dict[str, Any] = {
 }
 
 
-def connect(server: DeployedServer) -> MemoryTransport:
-    return MemoryTransport(FakeServer(tools=[tool(f"use_{server.config.path_name}")]).serve)
-
-
-@asynccontextmanager
-async def doorway(directory: Path, data: DataDir, **more: Any) -> AsyncIterator[World]:
+def doorway(directory: Path, data: DataDir, **more: Any) -> AbstractAsyncContextManager[World]:
     settings = {"auth": "tokens", "identity": IDENTITY, "show_debug": True, "log_level": "debug", **more}
-    config = configuration(directory, SERVERS, **settings)
-    async with running(config, data, connect=connect) as client:
-        at = World(client, data)
-        await at.operator.ready()
-        yield at
+    return world(directory, data, SERVERS, **settings)
 
 
 async def put(at: World, who: str | None, place: str, value: Any, **more: Any) -> httpx2.Response:
@@ -73,15 +60,13 @@ async def put(at: World, who: str | None, place: str, value: Any, **more: Any) -
 
 
 async def rows(at: World, who: str, **query: str) -> dict[str, dict[str, Any]]:
-    answer = await at[who].ask("GET", "/api/values", params=query)
-    assert answer.status_code == 200, answer.text
-    return {f"{row['server']}.{row['name']}": row for row in answer.json()["values"]}
+    values = (await at[who].page("/api/values", **query))["values"]
+    return {f"{row['server']}.{row['name']}": row for row in values}
 
 
 async def test_each_person_gives_and_sees_what_is_their_own(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        for user in ("ana", "ben"):
-            await at.admit(user, role="admin")
+    people = {user: {"role": "admin"} for user in ("ana", "ben")}
+    async with doorway(tmp_path, data, people=people) as at:
         assert [*(await rows(at, "ben"))] == [
             *("github.EXTRA", "github.TOKEN", "github.KEY", "github.PIN", "github.LOG", "maps.MAPS_KEY"),
             "maps.MAPS_TOKEN",
@@ -107,9 +92,8 @@ async def test_each_person_gives_and_sees_what_is_their_own(tmp_path: Path, data
 
 async def test_who_gives_a_value_hears_the_stream_of_events_end_in_order(tmp_path: Path, data: DataDir) -> None:
     """They have another launch from then on, so the stream of before is over: a browser must not call that an error."""
-    async with doorway(tmp_path, data) as at:
-        await at.admit("ben")
-        headers = {"authorization": f"Bearer {at.keys['ben']}", "accept": "text/event-stream"}
+    async with doorway(tmp_path, data, people={"ben": {}}) as at:
+        headers = {**at["ben"].headers, "accept": "text/event-stream"}
         async with at.http.stream("GET", "/api/events", headers=headers, timeout=20) as answer:
             parts = answer.aiter_bytes()
             assert await anext(parts)
@@ -118,8 +102,7 @@ async def test_who_gives_a_value_hears_the_stream_of_events_end_in_order(tmp_pat
 
 
 async def test_what_is_anothers_is_as_if_it_were_not_there(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        await at.admit("ben", role="admin")
+    async with doorway(tmp_path, data, people={"ben": {"role": "admin"}}) as at:
         said = set()
         for place in (
             *("user/ana/github/TOKEN", "user/zed/github/TOKEN", "team/core/github/KEY", "team/zed/github/KEY"),
@@ -171,11 +154,9 @@ async def test_an_admin_gives_for_all_and_the_operator_says_for_whom(tmp_path: P
 
 async def test_a_server_that_waits_for_what_is_hidden_is_named(tmp_path: Path, data: DataDir) -> None:
     own = {"command": "x", "env": {"KEY": "${team:KEY}"}, "values": {"KEY": {"hidden": True}}}
-    config = configuration(tmp_path, {"search": own}, auth="tokens", identity=IDENTITY)
-    async with running(config, data, connect=connect) as client:
-        at = World(client, data)
-        await at.admit("cem")
-        answer = (await at["cem"].ask("GET", "/api/values")).json()
+    more: dict[str, Any] = {"waits": False, "people": {"cem": {}}, "auth": "tokens", "identity": IDENTITY}
+    async with world(tmp_path, data, {"search": own}, **more) as at:
+        answer = await at["cem"].page("/api/values")
         assert (answer["values"], answer["awaiting_team"], answer["user"]) == ([], ["search"], "cem")
 
 
@@ -186,15 +167,13 @@ async def test_where_nobody_shows_who_they_are_the_key_is_needed(tmp_path: Path,
         assert (await rows(at, "operator", team="core"))["github.LOG"]["value"] == "info"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"x", b"{}", b'{"value": 1}', b'{"value": null}', b'{"value": "a", "secret": true}', b'{"value": [1]}'],
-)
-async def test_a_body_that_is_none_is_refused(tmp_path: Path, data: DataDir, body: bytes) -> None:
+async def test_a_body_that_is_none_is_refused(tmp_path: Path, data: DataDir) -> None:
+    bodies = ("", "x", "{}", '{"value": 1}', '{"value": null}', '{"value": "a", "secret": true}', '{"value": [1]}')
     async with doorway(tmp_path, data) as at:
-        answer = await at.operator.ask("PUT", "/api/values/user/ben/github/TOKEN", content=body)
-        assert answer.status_code == 400
-        assert "the body cannot be used" in answer.json()["error"]["message"]
+        for body in bodies:
+            answer = await at.operator.ask("PUT", "/api/values/user/ben/github/TOKEN", content=body)
+            assert answer.status_code == 400, body
+            assert "the body cannot be used" in answer.json()["error"]["message"], body
 
 
 async def test_values_outlive_the_daemon(tmp_path: Path, data: DataDir) -> None:
