@@ -57,7 +57,7 @@ class Door(NamedTuple):
     @property
     def is_busy(self) -> bool:
         """Whether a call is in flight, though nobody waits: the questions of one that was made are left unanswered."""
-        return any(trio.run(daemon.servers)[NAME]["in_flight"] for daemon in self.daemons)
+        return any(trio.run(daemon.rows)[NAME]["in_flight"] for daemon in self.daemons)
 
 
 class Stage:
@@ -104,7 +104,7 @@ class Stage:
                 command, *arguments = role.command("stdio")
                 entry = {"command": command, "args": arguments, "env": self._paths}
             url, daemons = self._daemons(stack, directory, entry)
-            rows = [trio.run(daemon.servers)[NAME] for daemon in daemons]
+            rows = [trio.run(daemon.rows)[NAME] for daemon in daemons]
             assert REVISIONS[role.era] in [row.get("protocol_version") for row in rows], rows
             yield Door(f"{url or daemons[0].url}/mcp/servers/{NAME}", daemons)
 

@@ -30,7 +30,7 @@ def test_a_conversation_is_that_of_a_real_daemon(tmp_path: Path, name: str) -> N
 
 
 async def grow(daemon: Daemon) -> None:
-    await daemon.call("growing:grow")
+    await daemon.execute("growing:grow")
 
 
 def test_every_page_with_a_conversation_is_played() -> None:

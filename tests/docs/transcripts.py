@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 
 import trio
 
-from tests.e2e.daemons import PATIENCE_S, Daemon
+from tests.e2e.daemons import Daemon
+from tests.scenario.client import PATIENCE_S
 
 UNSHOWN: Final = frozenset(
     {

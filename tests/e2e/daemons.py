@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -28,28 +28,20 @@ from trio_websocket import WebSocketConnection
 from benchmarks.machine import free_port
 from tests.e2e.fork_server import ForkedProcess, can_fork, fork
 from tests.e2e.invariants import CANARY, Watched, configured_secrets
-from tests.fakes.websocket_client import open_websocket
+from tests.scenario.client import PATIENCE_S, Client, Json
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = str(Path(__file__).with_name("stand_in.py"))
 _RUN = (sys.executable, "-m", "supervisor", "run")
 COMMAND = _RUN
 """With another one in its place, daemons are started by that, and never forked."""
-PATIENCE_S = 120.0
-"""Longer than anything here takes on a busy machine; a test that waits for it has failed."""
 
-Json = dict[str, Any]
 DaemonProcess = subprocess.Popen[str] | ForkedProcess
 
 
 def stand_in(role: str, argument: str = "", **settings: Any) -> Json:
     """The entry of a stand-in server."""
     return {"command": sys.executable, "args": ["-I", "-S", STAND_IN, role, argument], **settings}
-
-
-def message(method: str, params: Json | None = None, id_: str | int = 1) -> Json:
-    """One JSON-RPC request."""
-    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}}
 
 
 class Events:
@@ -79,13 +71,13 @@ class Events:
         return told
 
 
-class Daemon:
-    """One running daemon."""
+class Daemon(Client):
+    """One running daemon, and whoever speaks to it."""
 
     def __init__(self, process: DaemonProcess, url: str, directory: Path, data: Path | None = None) -> None:
         """`data` is its data directory, if that is not the one in `directory`."""
+        super().__init__(httpx2.AsyncClient(base_url=url, verify=False, trust_env=False))
         self.process = process
-        self.url = url
         self.directory = directory
         self.data = data or directory / "data"
         self.port = int(url.rpartition(":")[2])
@@ -103,72 +95,19 @@ class Daemon:
         """What it wrote to stderr so far."""
         return log_of(self.directory).read_text(errors="replace")
 
-    async def ready(self) -> None:
-        """Poll until every server is discovered or has failed."""
-        await self._poll("/readyz", lambda page: page["ready"])
+    async def ask(self, method: str, path: str, /, **more: Any) -> httpx2.Response:
+        """Send any request, by a connection of its own: what tests share they use in several loops."""
+        headers = {**self.headers, **more.pop("headers", {})}
+        async with client() as http:
+            return await http.request(method, self.url + path, headers=headers, **more)
 
     async def settled(self) -> None:
-        """Poll until the store, which writes a moment later, has written everything."""
-        await self._poll("/api/status", lambda page: page["store"]["pending_writes"] == 0)
+        """Wait until the store, which writes a moment later, has written everything."""
+        await self.until("/api/status", lambda page: page["store"]["pending_writes"] == 0)
 
     async def counted(self) -> None:
-        """Poll until every tool's tokens, which are counted a moment later, have been."""
-        await self._poll("/api/status", lambda page: page["tokens"]["counted"])
-
-    async def _poll(self, path: str, done: Callable[[Json], bool]) -> None:
-        with trio.fail_after(PATIENCE_S):
-            while not done((await self.get(path)).json()):  # noqa: ASYNC110 - nothing tells another process
-                await trio.sleep(0.05)
-
-    async def get(self, path: str) -> httpx2.Response:
-        """GET one page."""
-        async with client() as http:
-            return await http.get(self.url + path)
-
-    async def post(self, body: Any, *, path: str = "/mcp", **headers: str) -> httpx2.Response:
-        """POST without a session; `body` is sent as JSON unless it is bytes. `_` in names of headers becomes `-`."""
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        given = {"content-type": "application/json"} | {name.replace("_", "-"): v for name, v in headers.items()}
-        async with client() as http:
-            return await http.post(f"{self.url}{path}", content=content, headers=given)
-
-    async def ask(self, method: str, params: Json | None = None, **headers: str) -> Json:
-        """Return the whole answer to one request."""
-        answer: Json = (await self.post(message(method, params), **headers)).json()
-        return answer
-
-    async def call(self, tool_path: str, arguments: Json | None = None) -> Json:
-        """Return the whole answer to the call of a server's tool."""
-        given = {"tool_path": tool_path, "arguments": arguments or {}}
-        return await self.ask("tools/call", {"name": "execute_mcp_tool", "arguments": given})
-
-    async def discover(self, query: str) -> list[str]:
-        """Return the tool paths found."""
-        params = {"name": "discover_mcp_tools", "arguments": {"query": query, "limit": 50}}
-        answer = await self.ask("tools/call", params)
-        return [row["tool_path"] for row in answer["result"]["structuredContent"]["tools"]]
-
-    async def session(self, version: str = "2025-11-25") -> str:
-        """Open a legacy session; return its id."""
-        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}
-        response = await self.post(message("initialize", params))
-        id_ = response.headers["mcp-session-id"]
-        await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=id_)
-        return id_
-
-    async def delete(self, session: str) -> int:
-        """End a session; return the HTTP status."""
-        async with client() as http:
-            return (await http.delete(f"{self.url}/mcp", headers={"mcp-session-id": session})).status_code
-
-    async def servers(self) -> dict[str, Json]:
-        """Return every server's status."""
-        rows: list[Json] = (await self.get("/api/status")).json()["servers"]
-        return {row["server"]: row for row in rows}
-
-    def websocket(self, path: str) -> AbstractAsyncContextManager[WebSocketConnection]:
-        """Connect for a block."""
-        return open_websocket(self.port, path)
+        """Wait until every tool's tokens, which are counted a moment later, have been."""
+        await self.until("/api/status", lambda page: page["tokens"]["counted"])
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[Events]:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import trio
 
-from tests.e2e.daemons import Daemon, client, message
+from tests.e2e.daemons import Daemon, client
 from tests.e2e.test_fifty_questions import ABLE, asking
+from tests.scenario.client import message
 
 pytestmark = pytest.mark.e2e
 
@@ -47,7 +48,7 @@ def test_each_call_asks_its_own_and_none_waits_for_an_answer_that_cannot_come(da
         while calls:
             with trio.fail_after(AT_ONCE_S):
                 made = {"calls": list(calls.values())}
-                result = (await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": made}))["result"]
+                result = (await daemon.call("execute_mcp_tool", **made))["result"]
             entries = result["structuredContent"]["results"] if len(calls) > 1 else [result]
             told = dict(zip(calls, entries, strict=True))
             statuses.append([_status(each) for each in told.values()])
@@ -92,7 +93,7 @@ def test_a_client_with_a_session_is_asked_about_each_during_the_request(daemon: 
                     if said.get("method") == "elicitation/create":
                         asked.append(said["params"]["message"][-3:])
                         result = {"action": "accept", "content": {"text": asked[-1]}}
-                        await daemon.post({"jsonrpc": "2.0", "id": said["id"], "result": result}, **headers)
+                        await daemon.showing(**headers).post({"jsonrpc": "2.0", "id": said["id"], "result": result})
                     elif said.get("id") == 7:
                         ended.extend(said["result"]["structuredContent"]["results"])
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import trio
 
-from tests.e2e.daemons import Daemon, client, message, running, stand_in, text
+from tests.e2e.daemons import Daemon, client, running, stand_in, text
 from tests.fakes.failures import failure
+from tests.scenario.client import message
 
 pytestmark = pytest.mark.e2e
 
@@ -110,7 +111,7 @@ async def test_a_malformed_opening_disturbs_nobody(daemon: Daemon, kind: str) ->
     async with trio.open_nursery() as nursery:
         for _ in range(TIMES):
             nursery.start_soon(open_and_leave, daemon, OPENINGS[kind](daemon.port))
-    assert text(await daemon.call("growing:echo", {"text": kind})) == kind
+    assert text(await daemon.execute("growing:echo", text=kind)) == kind
     assert daemon.process.poll() is None
 
 
@@ -120,7 +121,7 @@ async def test_a_connection_that_is_reset_in_a_request_disturbs_nobody(daemon: D
         await stream.send_all(b"POST /mcp HTTP/1.1\r\nContent-Length: 100\r\n" + JSON)
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         stream.socket.close()
-    assert text(await daemon.call("growing:echo", {"text": "still here"})) == "still here"
+    assert text(await daemon.execute("growing:echo", text="still here")) == "still here"
 
 
 # Requests that are wrong ----------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ WRONG: dict[str, tuple[object, int, int, object]] = {
 async def test_a_wrong_request_is_answered_with_status_code_and_id(daemon: Daemon, kind: str) -> None:
     body, status, code, id_ = WRONG[kind]
     headers = {"mcp_protocol_version": "2026-07-28", "mcp_method": "no/such"} if "modern" in kind else {}
-    response = await daemon.post(body, **headers)
+    response = await daemon.showing(**headers).post(body)
     answer = response.json()
     assert (response.status_code, answer["error"]["code"], answer["id"]) == (status, code, id_)
     assert answer["error"]["message"]
@@ -200,7 +201,7 @@ async def test_a_body_over_the_limit_is_refused_in_chunks_too(daemon: Daemon) ->
     [("host", "evil.example", 421), ("origin", "http://evil.example", 403), ("content-type", "text/plain", 415)],
 )
 async def test_a_request_of_a_strange_page_is_refused(daemon: Daemon, header: str, value: str, status: int) -> None:
-    response = await daemon.post(message("ping"), **{header: value})
+    response = await daemon.showing(**{header: value}).post(message("ping"))
     assert response.status_code == status
 
 

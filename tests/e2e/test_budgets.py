@@ -21,7 +21,7 @@ async def call_neighbour(daemon: Daemon, *, task_status: trio.TaskStatus[None] =
     """Call it again and again; each call has its answer."""
     number = 0
     while True:
-        assert text(await daemon.call("growing:echo", {"text": str(number)})) == str(number)
+        assert text(await daemon.execute("growing:echo", text=str(number))) == str(number)
         number += 1
         if number == 1:
             task_status.started()
@@ -45,21 +45,21 @@ async def test_a_server_over_its_limit_is_replaced_and_calls_of_its_neighbour_go
         await daemon.ready()
         async with trio.open_nursery() as nursery, daemon.events() as events:
             await nursery.start(call_neighbour, daemon)
-            before = await daemon.servers()
-            page = (await daemon.get("/api/servers/greedy")).json()
+            before = await daemon.rows()
+            page = await daemon.page("/api/servers/greedy")
             assert page["limits"] in ({next(iter(limit)): way} for way in ("watched", "kernel"))
             if page["limits"] == dict.fromkeys(limit, "kernel"):
                 pytest.skip("a control group is delegated to us")
-            answer = await daemon.call(f"greedy:{tool}", arguments)
+            answer = await daemon.execute(f"greedy:{tool}", **arguments)
             assert answer["result"]["content"][0]["text"] in ("taken", "50"), answer
             ended = await events.state("greedy", "respawning")
             assert why in json.dumps(ended)
             await events.state("greedy", "ready")
-            after = await daemon.servers()
-            assert text(await daemon.call("greedy:echo", {"text": "again"})) == "again"
+            after = await daemon.rows()
+            assert text(await daemon.execute("greedy:echo", text="again")) == "again"
             nursery.cancel_scope.cancel()
         assert after["growing"]["pid"] == before["growing"]["pid"]
-        assert (await daemon.get("/api/servers/growing")).json().get("limits") is None
+        assert (await daemon.page("/api/servers/growing")).get("limits") is None
 
 
 @pytest.mark.case("D22")
@@ -71,9 +71,9 @@ async def test_with_less_free_than_has_to_stay_no_server_starts_and_its_caller_i
         await daemon.ready()
     plenty = 1 << 24  # MiB; more than there is
     with running(tmp_path, servers, memory={"reserve_mib": plenty}, call_timeout_s=4) as daemon:
-        data = failure(await daemon.call("growing:echo", {"text": "x"}))["data"]
+        data = failure(await daemon.execute("growing:echo", text="x"))["data"]
         assert (data["type"], data["outcome"], data["retryable"]) == ("overloaded", "not_sent", True)
         assert data["retry_after_ms"] > 0
-        status = (await daemon.get("/api/status")).json()
+        status = await daemon.page("/api/status")
         assert {row["what"] for row in status["degraded"]} <= {"starting servers", "memory"}
         assert status["degraded"]

@@ -123,7 +123,7 @@ def check(found: dict[str, Any], version: str, notified: str, path: str = "/mcp"
 
 
 async def test_the_published_servers_are_of_both_eras(daemon: Daemon) -> None:
-    servers = await daemon.servers()
+    servers = await daemon.rows()
     spoken = {name: servers[name]["protocol_version"] for name in ("time", "git", "sqlite")}
     assert spoken == {"time": MODERN, "git": MODERN, "sqlite": LEGACY}
     assert not any(servers[name]["problems"] for name in spoken)

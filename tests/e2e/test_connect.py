@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.daemons import PATIENCE_S, ROOT, end, stand_in, start, write_config
+from tests.e2e.daemons import ROOT, end, stand_in, start, write_config
 from tests.e2e.fork_server import forking
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 

@@ -95,11 +95,11 @@ def test_the_typescript_clients_converse(
 def test_all_clients_share_one_session_of_a_server(daemon: Daemon) -> None:
     async def play() -> None:
         given = {"name": "execute_mcp_tool", "arguments": {"tool_path": "memo:write", "arguments": {"text": "shared"}}}
-        await daemon.ask("tools/call", given, mcp_session_id=await daemon.session())
+        await daemon.within(await daemon.session()).rpc("tools/call", **given)
         other = await daemon.session()
-        listed = await daemon.ask("resources/list", mcp_session_id=other)
+        listed = await daemon.within(other).rpc("resources/list")
         uri = next(each["uri"] for each in listed["result"]["resources"] if "memo" in each["uri"])
-        read = await daemon.ask("resources/read", {"uri": uri}, mcp_session_id=other)
+        read = await daemon.within(other).rpc("resources/read", uri=uri)
         assert read["result"]["contents"][0]["text"] == "shared"
 
     trio.run(play)

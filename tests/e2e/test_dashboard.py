@@ -51,7 +51,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     with running(tmp_path_factory.mktemp("dashboard"), SERVERS) as daemon:
         trio.run(daemon.ready)
         for path in ("hostile:show", "hostile:fail", "growing:echo"):
-            trio.run(daemon.call, path, {"text": "a", "what": "b"})
+            trio.run(partial(daemon.execute, path, text="a", what="b"))
         yield daemon
 
 
@@ -128,10 +128,10 @@ def test_a_tool_is_found_and_tried(daemon: Daemon) -> None:
 
 def test_a_server_that_dies_is_seen_at_once_and_its_order_says_what_was_done(daemon: Daemon) -> None:
     def die() -> None:
-        status = json.loads(trio.run(daemon.get, "/api/servers/growing").content)
+        status = json.loads(trio.run(daemon.ask, "GET", "/api/servers/growing").content)
         os.kill(status["pid"], signal.SIGKILL)
 
-    trio.run(daemon.call, "growing:echo", {"text": "up"})
+    trio.run(partial(daemon.execute, "growing:echo", text="up"))
     told = walk(
         daemon.url,
         ["goto", "/ui"],
@@ -154,7 +154,7 @@ def test_what_a_button_says_is_what_it_does_when_an_order_is_long_on_its_way(dae
     def sleep() -> None:
         command(daemon, "sleep", "growing")
 
-    trio.run(daemon.call, "growing:echo", {"text": "up"})
+    trio.run(partial(daemon.execute, "growing:echo", text="up"))
     told = walk(
         daemon.url,
         ["goto", "/ui/servers/growing"],
@@ -176,7 +176,7 @@ def test_what_a_button_says_is_what_it_does_when_an_order_is_long_on_its_way(dae
 
 
 def test_the_life_of_a_server_is_drawn_and_where_its_values_come_from_is_said(daemon: Daemon) -> None:
-    trio.run(daemon.call, "growing:echo", {"text": "up"})
+    trio.run(partial(daemon.execute, "growing:echo", text="up"))
     told = walk(
         daemon.url,
         ["goto", "/ui/servers/growing?window=24h"],
@@ -212,7 +212,7 @@ def test_a_storm_of_calls_makes_few_looks(daemon: Daemon) -> None:
 
     async def rage() -> None:
         while not over.is_set():
-            await daemon.call("growing:echo", {"text": "more"})
+            await daemon.execute("growing:echo", text="more")
 
     def watch() -> None:
         told.extend(walk(daemon.url, ["goto", "/ui"], ["see", "live"], ["looks", 4000]))
@@ -231,7 +231,7 @@ def test_a_question_is_seen_on_the_overview_and_answered_from_there(tmp_path: Pa
 
         async def execute(**beside: Any) -> Any:
             given = {"tool_path": "asks:ask", "arguments": ASKED, **beside}
-            return (await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": given}))["result"]
+            return (await daemon.call("execute_mcp_tool", **given))["result"]
 
         waiting: list[Any] = []
         told = walk(
@@ -321,7 +321,7 @@ async def test_a_server_that_wants_a_login_gets_it_from_its_page(tmp_path: Path)
                 elsewhere=server.base,
             )
             await trio.to_thread.run_sync(go)
-            assert text(await daemon.call("guarded:echo", {"text": "hello"})) == "hello"
+            assert text(await daemon.execute("guarded:echo", text="hello")) == "hello"
 
 
 def test_the_keyboard_does_it_all(daemon: Daemon) -> None:
@@ -380,7 +380,7 @@ def test_who_cannot_see_the_page_hears_which_server_a_button_is_about(daemon: Da
 
 @pytest.mark.parametrize("path", ["/ui/servers/nowhere", "/ui/tool?path=no:tool", "/ui/static/x/none"])
 def test_what_is_not_there_is_said(daemon: Daemon, path: str) -> None:
-    answer = trio.run(daemon.get, path)
+    answer = trio.run(daemon.ask, "GET", path)
     assert answer.status_code == 404
     assert "text/html" in answer.headers["content-type"]
     assert "no such" in answer.text or "there is no server" in answer.text
@@ -389,12 +389,12 @@ def test_what_is_not_there_is_said(daemon: Daemon, path: str) -> None:
 def test_a_form_of_somebody_else_does_nothing(daemon: Daemon) -> None:
     async def post(**headers: str) -> int:
         form = b"token=0000"
-        answer = await daemon.post(form, path="/ui/servers/growing/disable", content_type=FORM, **headers)
+        answer = await daemon.at("/ui/servers/growing/disable").showing(content_type=FORM, **headers).post(form)
         return answer.status_code
 
     assert trio.run(post) == 400
     assert trio.run(lambda: post(origin="http://evil.example")) == 403
-    assert json.loads(trio.run(daemon.get, "/api/servers/growing").content)["disabled"] is False
+    assert json.loads(trio.run(daemon.ask, "GET", "/api/servers/growing").content)["disabled"] is False
 
 
 FORM = "application/x-www-form-urlencoded"
@@ -451,7 +451,7 @@ def test_a_person_signs_in_and_sees_what_is_theirs(tmp_path: Path) -> None:
         link = command(daemon, "ui").strip()
         first, again = (
             walk(daemon.url, ["goto", link.removeprefix(daemon.url)], ["see", "servers"]),
-            trio.run(daemon.get, link.removeprefix(daemon.url)),
+            trio.run(daemon.ask, "GET", link.removeprefix(daemon.url)),
         )
         assert first[0] == 200
         assert again.status_code == 400

@@ -15,8 +15,9 @@ import trio
 from tests.actors.transport.stdio.children import Monitor, Pulse, monitor
 from tests.actors.transport.stdio.sandbox.bwrap import needs_bwrap_here
 from tests.e2e import environments
-from tests.e2e.daemons import STAND_IN, Daemon, message, restarted, running, stand_in, text
+from tests.e2e.daemons import STAND_IN, Daemon, restarted, running, stand_in, text
 from tests.fakes.failures import failure
+from tests.scenario.client import message
 
 pytestmark = pytest.mark.e2e
 
@@ -31,7 +32,7 @@ async def hanging_call(daemon: Daemon, lives: Monitor) -> AsyncIterator[tuple[Pu
     answers: list[dict[str, Any]] = []
 
     async def call() -> None:
-        answers.append(await daemon.call("growing:hang"))
+        answers.append(await daemon.execute("growing:hang"))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(call)
@@ -53,8 +54,8 @@ async def test_a_server_killed_in_a_call_fails_it_at_once_and_the_next_call_work
                 "unknown",
                 "growing",
             )
-            assert text(await daemon.call("growing:echo", {"text": "again"})) == "again"
-            row = (await daemon.servers())["growing"]
+            assert text(await daemon.execute("growing:echo", text="again")) == "again"
+            row = (await daemon.rows())["growing"]
             assert (row["state"], row["incarnation"], row["restarts"]) == ("ready", 2, 1)
             assert row["pid"] not in {None, server.pid}
 
@@ -84,7 +85,7 @@ async def test_nothing_of_a_sandbox_outlives_a_killed_daemon(tmp_path: Path) -> 
         with running(tmp_path, servers) as daemon:
             pulses = await lives.pulses("server", "grandchild")
             await daemon.ready()
-            rows = await daemon.servers()
+            rows = await daemon.rows()
             assert rows["stubborn"]["sandbox"].startswith(f"no network; writes only in {seen}, a /tmp of its own")
             assert "it runs in a sandbox: no network; writes only in a /tmp of its own" in rows["broken"]["last_error"]
             await daemon.kill()
@@ -124,10 +125,10 @@ async def test_a_restarted_daemon_goes_on_with_its_catalogue_and_its_sessions(tm
         await first.ended()
         with restarted(first) as second:
             assert await second.discover("*") == before
-            assert {row["pid"] for row in (await second.servers()).values()} == {None}
-            assert {row["state"] for row in (await second.servers()).values()} == {"dormant"}
+            assert {row["pid"] for row in (await second.rows()).values()} == {None}
+            assert {row["state"] for row in (await second.rows()).values()} == {"dormant"}
             await check_sessions(second, kept, deleted)
-            assert text(await second.call("growing:echo", {"text": "awake"})) == "awake"
+            assert text(await second.execute("growing:echo", text="awake")) == "awake"
 
 
 async def test_the_first_request_after_a_restart_may_be_a_call(tmp_path: Path) -> None:
@@ -136,26 +137,25 @@ async def test_the_first_request_after_a_restart_may_be_a_call(tmp_path: Path) -
         await first.settled()
         await first.kill()
         with restarted(first) as second:
-            assert text(await second.call("growing:echo", {"text": "at once"})) == "at once"
+            assert text(await second.execute("growing:echo", text="at once")) == "at once"
 
 
 async def test_the_first_request_after_a_restart_may_be_for_a_list(tmp_path: Path) -> None:
     """A client may keep an answer for a while: it must not be the empty list of a daemon that still reads."""
     with running(tmp_path, {"excalidraw": stand_in("excalidraw")}) as first:
         await first.ready()
-        before = await first.ask("resources/list")
+        before = await first.rpc("resources/list")
         assert [row["name"] for row in before["result"]["resources"]] == ["Excalidraw App"]
         await first.settled()
         await first.kill()
         with restarted(first) as second:
-            assert await second.ask("resources/list") == before
+            assert await second.rpc("resources/list") == before
 
 
 async def check_sessions(daemon: Daemon, kept: str, deleted: str) -> None:
     """One session goes on; one that was deleted, and one that nobody gave out, are unknown."""
     forged = kept[:-4] + ("aaaa" if kept[-4:] != "aaaa" else "bbbb")
     statuses = [
-        (await daemon.post(message("tools/list"), mcp_session_id=session)).status_code
-        for session in (kept, deleted, forged)
+        (await daemon.within(session).post(message("tools/list"))).status_code for session in (kept, deleted, forged)
     ]
     assert statuses == [200, 404, 404]

@@ -17,10 +17,11 @@ import pytest
 import trio
 
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
-from tests.e2e.daemons import PATIENCE_S, Daemon, restarted, running
+from tests.e2e.daemons import Daemon, restarted, running
 from tests.fakes.era_clients import EraClient
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers
 from tests.fleet.valkey import settle, valkey
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 
@@ -269,7 +270,7 @@ def test_a_server_that_is_killed_is_followed_on(tmp_path: Path, how: tuple[str, 
             assert (await heard.next())[0] == "active"
             happen(file, "a")
             assert await heard.ids(1) == ["a"]
-            (row,) = (await daemon.get("/api/status")).json()["servers"]
+            (row,) = (await daemon.page("/api/status"))["servers"]
             os.kill(row["pid"], signal.SIGKILL)
             happen(file, "b")
             if truncated:  # what happened while it was away it does not know
@@ -292,7 +293,7 @@ def test_any_node_of_a_fleet_goes_on_from_the_cursor_of_another_one(tmp_path: Pa
         for node in nodes:
             await node.ready()
             with trio.fail_after(PATIENCE_S):
-                while len((await node.get("/api/nodes")).json()["nodes"]) < 2:  # noqa: ASYNC110 - nothing tells us
+                while len((await node.page("/api/nodes"))["nodes"]) < 2:  # noqa: ASYNC110 - nothing tells us
                     await trio.sleep(0.05)
         async with client_of(here) as mine, client_of(there) as other:
             begun = await poll(mine, "s:line", None)

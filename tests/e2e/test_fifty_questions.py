@@ -14,8 +14,9 @@ import pytest
 import trio
 
 from tests.e2e import environments
-from tests.e2e.daemons import Daemon, message, running
+from tests.e2e.daemons import Daemon, running
 from tests.e2e.test_remote_servers import wait_for
+from tests.scenario.client import message
 
 pytestmark = pytest.mark.e2e
 
@@ -180,7 +181,7 @@ async def meet(daemon: Daemon, clients: Sequence[Client]) -> None:
     async with trio.open_nursery() as nursery:
         for client in clients:
             nursery.start_soon(_call, client)
-    assert (await daemon.servers())["one-stdio"]["one_at_a_time"]
+    assert (await daemon.rows())["one-stdio"]["one_at_a_time"]
 
 
 async def _call(client: Client) -> None:

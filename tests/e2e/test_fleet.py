@@ -19,9 +19,10 @@ import trio
 
 from benchmarks.machine import free_port
 from supervisor.fleet.links.frames import DEAD_S
-from tests.e2e.daemons import PATIENCE_S, Daemon, Json, end, running, start, write_config
+from tests.e2e.daemons import Daemon, end, running, start, write_config
 from tests.fleet.namespaces import Namespaces, namespaces, why_not
 from tests.fleet.valkey import ValkeyServer, settle, valkey
+from tests.scenario.client import PATIENCE_S, Json
 
 pytestmark = pytest.mark.e2e
 
@@ -45,12 +46,12 @@ class Fleet:
 
     async def call(self, daemon: Daemon, server: str, key: str) -> Json:
         """Have a server note a key."""
-        return await daemon.call(f"{server}:note", {"key": key})
+        return await daemon.execute(f"{server}:note", key=key)
 
     async def owner(self, server: str) -> str:
         """Return the node at which a server runs."""
         for name, daemon in self.nodes.items():
-            if daemon.process.poll() is None and (await daemon.servers())[server]["state"] == "ready":
+            if daemon.process.poll() is None and (await daemon.rows())[server]["state"] == "ready":
                 return name
         raise AssertionError(f"{server} runs nowhere")
 

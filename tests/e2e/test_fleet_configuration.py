@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.daemons import PATIENCE_S, Daemon, Json, restarted, running, stand_in, text, write_config
+from tests.e2e.daemons import Daemon, restarted, running, stand_in, text, write_config
 from tests.fleet.valkey import settle, valkey
+from tests.scenario.client import PATIENCE_S, Json
 from tests.supervisor.commands.test_cli import ask
 
 pytestmark = pytest.mark.e2e
@@ -18,7 +19,7 @@ ISSUE = {"repo": "r", "title": "it"}
 
 
 async def nodes(daemon: Daemon) -> Json:
-    told: Json = (await daemon.get("/api/nodes")).json()
+    told: Json = await daemon.page("/api/nodes")
     return told
 
 
@@ -45,7 +46,7 @@ async def test_what_is_published_at_one_node_is_served_by_the_other_one_also_aft
                 assert published.exit_code == 0, published.stderr
                 assert ", with 1 server: 1 server added (desk)" in published.stdout
                 assert published.stdout.splitlines()[-1].split() == ["b", "as", "published"]
-                assert text(await b.call("desk:create_issue", ISSUE)) == "created 'it' in r"
+                assert text(await b.execute("desk:create_issue", **ISSUE)) == "created 'it' in r"
                 first = (await all_alike(b, 2))["published"]
                 assert (first["by"], first["node"]) == ("the operator", "a")
 
@@ -56,7 +57,7 @@ async def test_what_is_published_at_one_node_is_served_by_the_other_one_also_aft
                 assert (await nodes(b))["published"] == first
                 again = json.loads((await ask(a.url, "fleet", "publish", "--json")).stdout)
                 assert [node["published"] for node in again["nodes"]] == ["", again["digest"]]
-                assert sorted(await b.servers()) == ["desk", "shelf"]
+                assert sorted(await b.rows()) == ["desk", "shelf"]
                 await all_alike(b, 2)
 
                 for name, wrong in (("no.json", "[1"), ("mcp.json", '{"mcpServers": {\n"desk": {"comand": "x"}}}')):
@@ -73,11 +74,11 @@ async def test_what_is_published_at_one_node_is_served_by_the_other_one_also_aft
                 write_config(tmp_path / "c", {"desk": servers["desk"]})
                 by_file = await ask(b.url, "fleet", "publish", "--file", str(tmp_path / "c" / "mcp.json"))
                 assert by_file.exit_code == 0, by_file.stderr
-                assert sorted(await b.servers()) == ["desk"]
+                assert sorted(await b.rows()) == ["desk"]
                 shown = await ask(b.url, "nodes")
                 assert "was published" in shown.stderr
                 assert "its own" in shown.stdout
             engine.kill()
             with restarted(b) as following:
-                assert sorted(await following.servers()) == ["desk"]
+                assert sorted(await following.rows()) == ["desk"]
                 assert "published for the fleet: " in following.log

@@ -11,10 +11,11 @@ import httpx2
 import pytest
 import trio
 
-from tests.e2e.daemons import PATIENCE_S, Daemon, client, running, stand_in
+from tests.e2e.daemons import Daemon, client, running, stand_in
 from tests.e2e.fork_server import forking
 from tests.fakes.event_reader import reading
 from tests.fleet.valkey import settle, valkey
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 

@@ -16,9 +16,10 @@ import httpx2
 import pytest
 import trio
 
-from tests.e2e.daemons import PATIENCE_S, Daemon, Json, client, running
+from tests.e2e.daemons import Daemon, client, running
 from tests.e2e.test_fleet import LEASE_S, LOCKED, SERVERS, Fleet, Load
 from tests.fleet.valkey import settle, valkey
+from tests.scenario.client import PATIENCE_S, Json
 
 pytestmark = pytest.mark.e2e
 
@@ -36,7 +37,7 @@ class FleetOfPeople(Fleet):
 
     async def call(self, daemon: Daemon, server: str, key: str) -> Json:
         params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "desk:note", "arguments": {"key": key}}}
-        return await daemon.ask("tools/call", params, authorization=f"Bearer {self.keys[server]}")
+        return await daemon.showing(authorization=f"Bearer {self.keys[server]}").rpc("tools/call", **params)
 
     async def owner(self, server: str) -> str:
         for name, daemon in self.nodes.items():

@@ -13,10 +13,11 @@ import httpx2
 import pytest
 import trio
 
-from tests.e2e.daemons import PATIENCE_S, Daemon, Json, client, message, running, stand_in, text
+from tests.e2e.daemons import Daemon, client, running, stand_in, text
 from tests.e2e.fork_server import forking
 from tests.fakes.event_reader import EventReader, listening, reading
 from tests.fleet.valkey import settle, valkey
+from tests.scenario.client import PATIENCE_S, Json, message
 
 pytestmark = pytest.mark.e2e
 Way = Callable[..., AbstractAsyncContextManager[EventReader]]
@@ -57,7 +58,7 @@ def three(directory: Path, lease_s: float) -> Iterator[list[Daemon]]:
 
 async def _knows(node: Daemon, number: int) -> None:
     with trio.fail_after(PATIENCE_S):
-        while len((await node.get("/api/nodes")).json()["nodes"]) < number:  # noqa: ASYNC110 - nothing tells us
+        while len((await node.page("/api/nodes"))["nodes"]) < number:  # noqa: ASYNC110 - nothing tells us
             await trio.sleep(0.05)
 
 
@@ -241,7 +242,7 @@ async def test_what_only_reads_reaches_no_other_definition_whichever_node_is_ask
             while "error" in (told := await only_reads(node)):  # until it knows how the tool is worded now
                 assert told["error"]["reason"] == "changed"
         words.write_text(f"Looks {number}.")
-        assert (await node.post(b"", path="/api/servers/worded/sleep")).status_code == 200
+        assert (await node.at("/api/servers/worded/sleep").post(b"")).status_code == 200
         assert (await only_reads(node))["error"]["reason"] == "changed"
 
 

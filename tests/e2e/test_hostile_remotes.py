@@ -46,7 +46,7 @@ async def test_twenty_calls_of_a_remote_server_that_floods_make_nobody_else_wait
                 took: list[float] = []
                 for _ in range(CHECKS):
                     before = computed_ms(daemon)
-                    assert (await daemon.get("/healthz")).status_code == 200
+                    assert (await daemon.ask("GET", "/healthz")).status_code == 200
                     took.append(computed_ms(daemon) - before)
                 nursery.cancel_scope.cancel()
             assert median(took) < OTHERS_WAIT_MS
@@ -58,6 +58,6 @@ async def test_a_remote_server_that_says_100_without_end_is_an_error_and_no_call
         entry["hostile"]["call_timeout_s"] = 5
         with running(tmp_path, entry) as daemon:
             await daemon.ready()
-            error = failure(await daemon.call("hostile:interim"))
+            error = failure(await daemon.execute("hostile:interim"))
             assert error["data"]["type"] == "protocol"
             assert "without end, and no answer" in error["message"]

@@ -12,12 +12,13 @@ import pytest
 import trio
 
 from tests.e2e import daemons
-from tests.e2e.daemons import Daemon, client, message, running, stand_in
+from tests.e2e.daemons import Daemon, client, running, stand_in
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import Serve
 from tests.fakes.remote_server import RemoteServer
 from tests.fakes.socket_server import SocketServer
 from tests.fakes.sse_server import SseServer
+from tests.scenario.client import message
 
 pytestmark = pytest.mark.e2e
 
@@ -34,16 +35,16 @@ MALFORMED = (b"\0\1\r\n\r\n", b"GET / HTTP/2.0\r\n\r\n", b"POST /mcp HTTP/1.1\r\
 async def use_everything(daemon: Daemon) -> None:
     session = await daemon.session()
     await daemon.discover("echo a text")
-    await daemon.call("growing:echo", {"text": "é"})
-    await daemon.call("nowhere:nothing")
+    await daemon.execute("growing:echo", text="é")
+    await daemon.execute("nowhere:nothing")
     for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list", "nothing"):
-        await daemon.ask(method)
+        await daemon.rpc(method)
     body = message("tools/list", {"_meta": MODERN})
-    await daemon.post(body, mcp_protocol_version="2026-07-28", mcp_method="tools/list")
+    await daemon.showing(mcp_protocol_version="2026-07-28", mcp_method="tools/list").post(body)
     for wrong in (b"{", b"\xff\xfe", b"x" * 5_000_000):
         await daemon.post(wrong)
     for page in PAGES:
-        await daemon.get(page)
+        await daemon.ask("GET", page)
     await refused_ones(daemon)
     async with daemon.websocket("/ws") as socket:
         for text in (json.dumps(message("initialize", HELLO)), "{"):
@@ -84,7 +85,7 @@ async def test_nothing_is_imported_once_it_listens(tmp_path: Path) -> None:
         async with daemon.events() as events:
             await daemon.ready()
             await use_everything(daemon)
-            await counted(daemon)
+            await daemon.counted()
             await events.until(lambda event: True)
     assert told(daemon.log[before:]) == []
     assert not any("httpx2" in line for line in told(daemon.log))
@@ -102,12 +103,6 @@ async def test_what_a_remote_server_needs_is_imported_before_it_listens(
         with running(tmp_path, {"far": {"url": far.url, "type": kind}}) as daemon:
             before = len(daemon.log)
             await daemon.ready()
-            assert await daemon.call("far:echo", {"text": "x"})
+            assert await daemon.execute("far:echo", text="x")
         assert told(daemon.log[before:]) == []
     assert fake.count("tools/call") == 1
-
-
-async def counted(daemon: Daemon) -> None:
-    with trio.fail_after(daemons.PATIENCE_S):
-        while not (await daemon.get("/api/status")).json()["tokens"]["counted"]:  # noqa: ASYNC110 - another process
-            await trio.sleep(0.05)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import trio
 
-from tests.e2e.daemons import Daemon, message, running, text, write_config
+from tests.e2e.daemons import Daemon, running, text, write_config
+from tests.scenario.client import message
 
 pytestmark = pytest.mark.e2e
 
@@ -50,7 +51,7 @@ def slow(directory: Path, **settings: Any) -> dict[str, Any]:
 
 
 async def nap(daemon: Daemon, server: str, seconds: float, told: list[dict[str, Any]]) -> None:
-    answer = await daemon.call(f"{server}:nap", {"s": seconds})
+    answer = await daemon.execute(f"{server}:nap", s=seconds)
     told.append(json.loads(answer["result"]["content"][0]["text"]))
 
 
@@ -69,7 +70,7 @@ def most_at_once(told: list[dict[str, Any]]) -> int:
 
 
 async def pids(daemon: Daemon, server: str) -> list[int]:
-    rows = (await daemon.servers())[server]["instances"]
+    rows = (await daemon.rows())[server]["instances"]
     return [row["pid"] for row in rows if row["pid"] is not None]
 
 
@@ -83,19 +84,19 @@ async def test_processes_work_at_the_same_time_and_those_that_stay_are_left_alon
             await naps(daemon, "three", 6)
         together = await naps(daemon, "three", 6)
         assert len({each["pid"] for each in together}) == most_at_once(together) == 3
-        row = (await daemon.servers())["three"]
+        row = (await daemon.rows())["three"]
         assert [each["state"] for each in row["instances"]] == ["ready"] * 3
         assert (row["memory_bytes"] or 0) == sum(each["memory_bytes"] or 0 for each in row["instances"])
 
-        page = (await daemon.get("/ui/servers/three")).text
+        page = (await daemon.ask("GET", "/ui/servers/three")).text
         assert "3 of 3 up." in page
-        figures = (await daemon.get("/metrics")).text.splitlines()
+        figures = (await daemon.ask("GET", "/metrics")).text.splitlines()
         assert [line for line in figures if line.startswith("mcpvisor_server_instances{") and line.endswith(" 3.0")]
 
         (first,) = {each["pid"] for each in alone}
         for count in (3, 2):
             write_config(tmp_path, {"one": slow(tmp_path, instances=count), "three": servers["three"]})
-            reloaded = await daemon.post({}, path="/api/reload")
+            reloaded = await daemon.at("/api/reload").post({})
             assert reloaded.status_code == 200, reloaded.text
             while len(await pids(daemon, "one")) != count:
                 await naps(daemon, "one", 4)
@@ -111,7 +112,7 @@ async def test_a_client_has_a_process_of_its_own_until_its_session_ends(tmp_path
         told = []
         for session in sessions:
             params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "own:nap", "arguments": {"s": 0}}}
-            answer = await daemon.post(message("tools/call", params), mcp_session_id=session)
+            answer = await daemon.within(session).post(message("tools/call", params))
             told.append(answer.json()["result"]["content"][0]["text"])
         first, second = (json.loads(each)["pid"] for each in told)
         assert len({first, second, *await pids(daemon, "own")}) == 3  # and the one whose lists are those of all
@@ -182,7 +183,7 @@ def remote(directory: Path, port: int = 0) -> Iterator[tuple[int, subprocess.Pop
 
 async def call_until(daemon: Daemon, enough: trio.Event, answers: list[str]) -> None:
     while not enough.is_set():
-        answers.append(text(await daemon.call("r:who")))
+        answers.append(text(await daemon.execute("r:who")))
 
 
 async def test_of_two_replicas_one_may_die_and_come_back_and_only_what_it_had_fails(tmp_path: Path) -> None:
@@ -210,5 +211,5 @@ async def test_of_two_replicas_one_may_die_and_come_back_and_only_what_it_had_fa
 
 async def call_until_from(daemon: Daemon, port: int) -> None:
     """Call until a replica answers."""
-    while text(await daemon.call("r:who")) != str(port):
+    while text(await daemon.execute("r:who")) != str(port):
         pass

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 import trio
 
-from tests.e2e import daemons
 from tests.e2e.daemons import Daemon, restarted, running, stand_in, text, write_config
 from tests.e2e.test_hostile_remotes import computed_ms
 from tests.fakes.failures import failure
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 
@@ -52,12 +52,12 @@ async def test_a_daemon_that_is_killed_again_and_again_is_back_at_once_with_one_
         daemon = stack.enter_context(running(tmp_path, {"growing": stand_in("growing")}))
         await daemon.ready()
         for number in range(KILLS):
-            assert text(await daemon.call("growing:echo", {"text": str(number)})) == str(number)
-            pid = (await daemon.servers())["growing"]["pid"]
+            assert text(await daemon.execute("growing:echo", text=str(number))) == str(number)
+            pid = (await daemon.rows())["growing"]["pid"]
             daemon.process.kill()
             daemon.process.wait()
             daemon = stack.enter_context(restarted(daemon))
-            assert text(await daemon.call("growing:echo", {"text": "again"})) == "again"
+            assert text(await daemon.execute("growing:echo", text="again")) == "again"
             assert is_gone(pid)
         assert "is damaged" not in daemon.log
         with closing(sqlite3.connect(tmp_path / "data" / "store.sqlite3")) as store:
@@ -78,11 +78,11 @@ def held(daemon: Daemon) -> dict[str, int]:
 async def use(daemon: Daemon, rounds: int, restarts: int) -> None:
     """Come, call and go so often, and have the server started anew so often."""
     for number in range(rounds):
-        assert text(await daemon.call("growing:echo", {"text": str(number)})) == str(number)
+        assert text(await daemon.execute("growing:echo", text=str(number))) == str(number)
         if number % 20 == 0:
             assert await daemon.delete(await daemon.session()) == 204
     for _ in range(restarts):
-        assert (await daemon.post(b"", path="/api/servers/growing/restart")).status_code == 200
+        assert (await daemon.at("/api/servers/growing/restart").post(b"")).status_code == 200
 
 
 class Load:
@@ -96,7 +96,7 @@ class Load:
     async def call(self, caller: int) -> None:
         server = ("growing", "second")[caller % 2]
         while (number := self.ended.total()) < CALLS:
-            answer = await self._daemon.call(f"{server}:echo", {"text": f"{caller} {number}"})
+            answer = await self._daemon.execute(f"{server}:echo", text=f"{caller} {number}")
             if answer["result"].get("isError"):
                 error = failure(answer)["data"]
                 assert error["outcome"] in ("unknown", "not_sent")
@@ -110,16 +110,16 @@ class Load:
         while (done := self.ended.total()) < CALLS:
             if done >= KILL_EVERY * (killed + 1):
                 killed += 1
-                pid = (await self._daemon.servers())["growing"]["pid"]
+                pid = (await self._daemon.rows())["growing"]["pid"]
                 with suppress(ProcessLookupError, TypeError):
                     os.kill(pid, signal.SIGKILL)
             if done >= RELOAD_EVERY * (reloaded + 1):
                 reloaded += 1
                 write_config(self._daemon.directory, servers(f"round {reloaded}"))
-                assert (await self._daemon.post(b"", path="/api/reload")).status_code == 200
+                assert (await self._daemon.at("/api/reload").post(b"")).status_code == 200
             for page in ("/healthz", "/metrics"):
                 before = computed_ms(self._daemon)
-                assert (await self._daemon.get(page)).status_code == 200
+                assert (await self._daemon.ask("GET", page)).status_code == 200
                 self.pages_ms.append(computed_ms(self._daemon) - before)
 
 
@@ -133,7 +133,7 @@ async def test_under_calls_kills_restarts_and_reloads_nothing_is_lost_and_nothin
     with running(tmp_path, servers("first")) as daemon:
         await daemon.ready()
         await use(daemon, 30, 1)
-        before, second = held(daemon), (await daemon.servers())["second"]["pid"]
+        before, second = held(daemon), (await daemon.rows())["second"]["pid"]
         load = Load(daemon)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(load.disturb)
@@ -143,12 +143,12 @@ async def test_under_calls_kills_restarts_and_reloads_nothing_is_lost_and_nothin
         assert load.ended["well"] > CALLS * 0.9
         assert set(load.ended) <= {"well", "crashed", "starting", "unavailable"}
         assert median(load.pages_ms) < PAGE_MS
-        with trio.fail_after(daemons.PATIENCE_S):
+        with trio.fail_after(PATIENCE_S):
             while held(daemon)["descriptors"] > before["descriptors"] + 5:  # noqa: ASYNC110 - ends are seen one by one
                 await trio.sleep(0.05)
         assert held(daemon)["threads"] <= before["threads"] + 2
         assert held(daemon)["bytes"] < before["bytes"] + GROWTH_BYTES
-        assert (await daemon.servers())["second"]["pid"] == second, "what did not change was not disturbed"
+        assert (await daemon.rows())["second"]["pid"] == second, "what did not change was not disturbed"
     assert "Traceback" not in daemon.log
 
 
@@ -161,7 +161,7 @@ def notified(directory: Path) -> Iterator[socket.socket]:
     """Listen as systemd does, under the name that daemons of the block are told."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(str(directory / "notify"))
-        listener.settimeout(daemons.PATIENCE_S)
+        listener.settimeout(PATIENCE_S)
         yield listener
 
 
@@ -178,7 +178,7 @@ async def test_systemd_is_told_when_clients_can_connect_and_servers_are_told_not
             while b"READY=1" not in told:
                 told = await trio.to_thread.run_sync(listener.recv, 65536)
             await daemon.ready()
-            pid = (await daemon.servers())["growing"]["pid"]
+            pid = (await daemon.rows())["growing"]["pid"]
             given = environment_of(pid)
             assert not [name for name in (b"NOTIFY_SOCKET", b"LISTEN_", b"WATCHDOG_") if name in given]
             assert b"PATH=" in given

@@ -16,8 +16,9 @@ import trio
 
 from benchmarks.machine import free_port
 from tests.e2e import environments
-from tests.e2e.daemons import PATIENCE_S, Daemon, client, end, running, start, text, write_config
+from tests.e2e.daemons import Daemon, client, end, running, start, text, write_config
 from tests.e2e.fork_server import forking
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 
@@ -81,11 +82,11 @@ async def log_in(daemon: Daemon) -> str:
 
 
 async def row(daemon: Daemon) -> dict[str, Any]:
-    return (await daemon.servers())["guarded"]
+    return (await daemon.rows())["guarded"]
 
 
 async def echoed(daemon: Daemon) -> str:
-    return text(await daemon.call("guarded:echo", {"text": "hello"}))
+    return text(await daemon.execute("guarded:echo", text="hello"))
 
 
 async def test_a_login_lasts_until_the_logout(tmp_path: Path) -> None:
@@ -197,7 +198,7 @@ async def test_a_login_leaves_no_secret_anywhere(tmp_path: Path) -> None:
             assert len(secrets) >= 3
             shown = [page, daemon.log]
             pages = ("/api/status", "/api/status/debug", "/api/servers/guarded/logs")
-            shown += [(await daemon.get(path)).text for path in pages]
+            shown += [(await daemon.ask("GET", path)).text for path in pages]
         finally:
             end(daemon)
         kept = [file.read_bytes() for file in (tmp_path / "data").rglob("*") if file.is_file()]

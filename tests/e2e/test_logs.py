@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.daemons import STAND_IN, Daemon, Json, restarted, running, text
+from tests.e2e.daemons import STAND_IN, Daemon, restarted, running, text
+from tests.scenario.client import Json
 
 SECRET = "correct-horse-battery-77"
 LOUD = """
@@ -53,7 +54,7 @@ def bytes_of(directory: Path, server: str) -> int:
 
 
 async def said(daemon: Daemon) -> list[str]:
-    page = (await daemon.get("/api/servers/spill/logs?lines=1000&grep=key")).json()
+    page = await daemon.page("/api/servers/spill/logs?lines=1000&grep=key")
     return [line["text"] for line in page["lines"]]
 
 
@@ -62,9 +63,9 @@ async def test_what_servers_wrote_is_there_after_a_restart_bounded_and_without_s
     with running(tmp_path, servers(tmp_path), server_log_bytes=MAX_BYTES, log_format="json") as daemon:
         await daemon.ready()
         for name in NAMES:
-            answer = await daemon.call(f"{name}:draw", {"text": "still here"})
+            answer = await daemon.execute(f"{name}:draw", text="still here")
             assert text(answer) == "still here"
-        page = (await daemon.get("/api/logs?grep=key")).json()
+        page = await daemon.page("/api/logs?grep=key")
         assert [line["text"] for line in page["lines"]] == ["my key is ***"]
     assert bytes_of(tmp_path, "loud") > 0
     for name in NAMES:
@@ -79,9 +80,9 @@ async def test_what_servers_wrote_is_there_after_a_restart_bounded_and_without_s
     with restarted(daemon) as following:
         await following.ready()
         assert await said(following) == ["my key is ***"], "it has not been started again"
-        assert text(await following.call("spill:draw", {"text": "here"})) == "here"
+        assert text(await following.execute("spill:draw", text="here")) == "here"
         assert await said(following) == ["my key is ***"] * 2
-        endless = (await following.get("/api/servers/endless/logs?grep=proceed")).json()["lines"]
+        endless = (await following.page("/api/servers/endless/logs?grep=proceed"))["lines"]
         assert [line["text"] for line in endless] == ["Ok to proceed?"] * len(endless)
         assert endless
 
@@ -92,10 +93,10 @@ async def test_a_directory_that_cannot_be_written_is_a_condition_and_no_call_fai
     (tmp_path / "data" / "logs").write_text("in the way")
     with running(tmp_path, servers(tmp_path)) as daemon:
         await daemon.ready()
-        assert text(await daemon.call("spill:draw", {"text": "here"})) == "here"
-        page = (await daemon.get("/api/servers/spill/logs?grep=key")).json()
+        assert text(await daemon.execute("spill:draw", text="here")) == "here"
+        page = await daemon.page("/api/servers/spill/logs?grep=key")
         assert ([line["text"] for line in page["lines"]], page["complete"]) == (["my key is ***"], False)
-        while not (degraded := (await daemon.get("/api/status")).json()["degraded"]):
+        while not (degraded := (await daemon.page("/api/status"))["degraded"]):
             pass
         assert [row["what"] for row in degraded] == ["logs of servers"]
-        assert text(await daemon.call("loud:draw", {"text": "here, too"})) == "here, too"
+        assert text(await daemon.execute("loud:draw", text="here, too")) == "here, too"

@@ -17,10 +17,11 @@ import trio
 
 from supervisor import operations
 from supervisor.daemon_client.client import connect
-from tests.e2e.daemons import PATIENCE_S, Daemon, running, stand_in, text
+from tests.e2e.daemons import Daemon, running, stand_in, text
 from tests.e2e.invariants import Process, below, is_alive, wait
 from tests.e2e.test_fleet import LOCKED, SERVERS, Fleet, Load
 from tests.fleet.valkey import server_program
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 NODES = 2
@@ -62,7 +63,7 @@ async def members(daemon: Daemon) -> set[str]:
     known: dict[str, set[str]] = {}
     with trio.fail_after(PATIENCE_S):
         while len(known) < NODES:
-            told = (await daemon.get("/api/nodes")).json()
+            told = await daemon.page("/api/nodes")
             if told["member"] and len(told["nodes"]) == NODES:
                 known[told["node"]] = {each["name"] for each in told["nodes"]}
             await trio.sleep(0.01)
@@ -84,9 +85,9 @@ async def test_all_of_it_works_at_one_address_and_goes_on_without_a_node_or_the_
         for _ in range(4):  # each is another connection
             found = await daemon.discover("note a key")
             assert {f"{server}:note" for server in SERVERS} <= {*found}
-            listed = await daemon.ask("tools/call", {"name": "list_mcp_resources", "arguments": {}})
+            listed = await daemon.call("list_mcp_resources")
             assert MEMO in text(listed)
-            read = await daemon.ask("tools/call", {"name": "read_mcp_resource", "arguments": {"uri": MEMO}})
+            read = await daemon.call("read_mcp_resource", uri=MEMO)
             assert "nothing" in text(read), read
         load = Load(fleet, 6)
         async with load.on():

@@ -106,7 +106,7 @@ def needing_node(program: list[str] | None) -> list[str]:
 
 
 async def test_the_servers_are_of_both_eras(daemon: Daemon) -> None:
-    for name, row in (await daemon.servers()).items():
+    for name, row in (await daemon.rows()).items():
         assert row["protocol_version"] == VERSIONS[SERVERS[name.rpartition("-")[0]].era]
 
 

@@ -17,6 +17,7 @@ from supervisor.cli import cli
 from supervisor.neural import MINILM
 from tests.e2e import daemons
 from tests.e2e.daemons import Daemon, restarted, running, stand_in
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 
@@ -28,7 +29,7 @@ QUERY = "create a bug report for the team"
 async def until_embedded(daemon: Daemon) -> list[str]:
     """Poll until tools of the last server are found, which only their meaning can do; return all that is found then."""
     found: list[str] = []
-    with trio.fail_after(daemons.PATIENCE_S):
+    with trio.fail_after(PATIENCE_S):
         while not any(path.startswith("growing:") for path in found):
             await trio.sleep(0.05)
             found = await daemon.discover(QUERY)

@@ -12,8 +12,9 @@ import pytest
 import trio
 from trio_websocket import WebSocketConnection
 
-from tests.e2e.daemons import PATIENCE_S, Daemon, message, running, stand_in, text
+from tests.e2e.daemons import Daemon, running, stand_in, text
 from tests.fakes.failures import failure
+from tests.scenario.client import PATIENCE_S, message
 
 pytestmark = pytest.mark.e2e
 
@@ -30,12 +31,12 @@ async def test_a_broken_entry_and_a_crash_loop_do_not_disturb_their_neighbour(tm
     with running(tmp_path, servers) as daemon:
         await daemon.ready()
         async with daemon.events() as events:
-            before = await daemon.servers()
+            before = await daemon.rows()
             if before["crashing"]["state"] != "failed":
                 await events.state("crashing", "failed")
         for number in range(5):
-            assert text(await daemon.call("growing:echo", {"text": str(number)})) == str(number)
-        after = await daemon.servers()
+            assert text(await daemon.execute("growing:echo", text=str(number))) == str(number)
+        after = await daemon.rows()
         assert {name: row["state"] for name, row in after.items()} == {
             "growing": "ready",
             "crashing": "failed",
@@ -48,9 +49,9 @@ async def test_a_broken_entry_and_a_crash_loop_do_not_disturb_their_neighbour(tm
         assert "comand" in after["misspelt"]["last_error"]
         assert daemon.log.count("mcpServers.misspelt.comand: unknown key") == 1
         assert daemon.log.count("mcpServers.nonsense.command: must be") == 1
-        (line,) = (await daemon.get("/api/servers/misspelt/logs")).json()["lines"]
+        (line,) = (await daemon.page("/api/servers/misspelt/logs"))["lines"]
         assert line["text"].startswith("cannot run: ")
-        assert (await daemon.get("/readyz")).json()["failed"] == ["crashing", "missing", "misspelt", "nonsense"]
+        assert (await daemon.page("/readyz"))["failed"] == ["crashing", "missing", "misspelt", "nonsense"]
         reasons = {
             "crashing": "exit code 3",
             "missing": "no such file",
@@ -58,7 +59,7 @@ async def test_a_broken_entry_and_a_crash_loop_do_not_disturb_their_neighbour(tm
             "misspelt": "unknown key",
         }
         for name, reason in reasons.items():
-            error = failure(await daemon.call(f"{name}:anything"))
+            error = failure(await daemon.execute(f"{name}:anything"))
             assert (error["data"]["type"], error["data"]["server"]) == ("unavailable", name)
             assert reason in error["message"]
 
@@ -66,12 +67,12 @@ async def test_a_broken_entry_and_a_crash_loop_do_not_disturb_their_neighbour(tm
 async def test_a_call_to_a_server_that_is_not_discovered_yet_may_be_tried_again(tmp_path: Path) -> None:
     mute = {"command": "sleep", "args": ["1000"], "stop_eof_s": 0.1, "call_timeout_s": 1}
     with running(tmp_path, {"mute": mute, "growing": stand_in("growing")}) as daemon:
-        error = failure(await daemon.call("mute:anything"))["data"]
+        error = failure(await daemon.execute("mute:anything"))["data"]
         assert (error["type"], error["outcome"], error["retryable"]) == ("starting", "not_sent", True)
         assert error["retry_after_ms"] > 0
-        read = await daemon.ask("resources/read", {"uri": "mute|memo://anything"})
+        read = await daemon.rpc("resources/read", uri="mute|memo://anything")
         assert read["error"]["data"]["type"] == "starting"
-        unknown = failure(await daemon.call("nobody:anything"))["data"]
+        unknown = failure(await daemon.execute("nobody:anything"))["data"]
         assert unknown["type"] == "not_found"
 
 
@@ -79,9 +80,9 @@ async def test_an_idle_server_sleeps_and_wakes_for_a_call(tmp_path: Path) -> Non
     with running(tmp_path, {"growing": stand_in("growing", idle_timeout_s=1)}) as daemon:
         async with daemon.events() as events:
             first = await events.of("mcp.server.dormant", server_slug="growing")
-            assert (await daemon.servers())["growing"]["pid"] is None
+            assert (await daemon.rows())["growing"]["pid"] is None
             assert "growing:echo" in await daemon.discover("growing echo")
-            assert text(await daemon.call("growing:echo", {"text": "awake"})) == "awake"
+            assert text(await daemon.execute("growing:echo", text="awake")) == "awake"
             second = await events.of("mcp.server.respawned", server_slug="growing")
             assert second["process_id"] not in (None, first["process_id"])
             await events.state("growing", "dormant")
@@ -110,7 +111,7 @@ async def test_a_change_that_is_found_on_waking_is_told_to_clients(tmp_path: Pat
             await events.state("listed", "dormant")
             tools.write_text("alpha beta")
             async with listening(daemon) as socket:
-                assert text(await daemon.call("listed:alpha", {"text": "woken"})) == "woken"
+                assert text(await daemon.execute("listed:alpha", text="woken")) == "woken"
                 with trio.fail_after(PATIENCE_S):
                     told = json.loads(await socket.get_message())
                 assert told == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -123,8 +124,8 @@ async def test_a_server_that_changes_while_nobody_calls_it_is_read_again(tmp_pat
     with running(tmp_path, {"growing": stand_in("growing")}) as daemon:
         await daemon.ready()
         async with daemon.events() as events, listening(daemon) as socket:
-            sprout = text(await daemon.call("growing:grow"))
+            sprout = text(await daemon.execute("growing:grow"))
             await events.of("mcp.tools.updated", added_tools=[sprout])
             with trio.fail_after(PATIENCE_S):
                 assert json.loads(await socket.get_message())["method"] == "notifications/tools/list_changed"
-            assert text(await daemon.call(f"growing:{sprout}", {"text": "new"})) == "new"
+            assert text(await daemon.execute(f"growing:{sprout}", text="new")) == "new"

@@ -32,8 +32,8 @@ async def test_a_daemon_starts_serves_a_call_and_ends_without_what_only_linux_ha
     daemon = start(tmp_path, environment=environment)
     try:
         await daemon.ready()
-        assert text(await daemon.call("plants:echo", {"text": "x" * 3000})).endswith("x" * 3000)
-        assert (await daemon.servers())["plants"]["state"] == "ready"
+        assert text(await daemon.execute("plants:echo", text="x" * 3000)).endswith("x" * 3000)
+        assert (await daemon.rows())["plants"]["state"] == "ready"
     finally:
         end(daemon)
 

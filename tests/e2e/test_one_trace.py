@@ -11,8 +11,9 @@ import pytest
 import trio
 
 from tests.e2e import environments
-from tests.e2e.daemons import PATIENCE_S, Json, running
+from tests.e2e.daemons import running
 from tests.fakes.otlp_collector import Span, collecting
+from tests.scenario.client import PATIENCE_S, Json
 
 pytestmark = pytest.mark.e2e
 

@@ -16,10 +16,11 @@ import trio
 from jsonschema import Draft202012Validator
 
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
-from tests.e2e.daemons import PATIENCE_S, Daemon, client, restarted, running, stand_in, write_config
+from tests.e2e.daemons import Daemon, client, restarted, running, stand_in, write_config
 from tests.e2e.test_stdio import BRIDGE, Bridge, started
 from tests.fakes.era_clients import EraClient
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 
@@ -80,9 +81,9 @@ def test_what_happens_is_streamed_and_polled(tmp_path: Path, path: str, era: str
 
     async def cause(daemon: Daemon, name: str) -> None:
         if name == CHANGED:
-            await daemon.call("memo:write", {"text": "news"})
+            await daemon.execute("memo:write", text="news")
         elif name == "mcp.tools.updated":
-            await daemon.call("growing:grow")
+            await daemon.execute("growing:grow")
         else:
             write_config(daemon.directory, {**SERVERS, "later": stand_in("stubborn")})
 
@@ -135,7 +136,7 @@ def test_a_stream_at_the_bridge_outlives_its_daemon(tmp_path: Path, end: str) ->
         async with started([*BRIDGE, f"{daemon.url}/mcp"], home, tmp_path / "log") as bridge:
             await bridge.say(modern("events/stream", asked, id_="mine"))
             await hear(bridge, "active")
-            await daemon.call("growing:echo")
+            await daemon.execute("growing:echo")
             first = await hear(bridge, "event")
             if end == "kill":
                 await daemon.kill()
@@ -146,7 +147,7 @@ def test_a_stream_at_the_bridge_outlives_its_daemon(tmp_path: Path, end: str) ->
                 await following.ready()
                 gap = await hear(bridge, "active")
                 assert gap["truncated"] is True, "what happened in the life of another daemon is not known"
-                await following.call("growing:echo")
+                await following.execute("growing:echo")
                 second = await hear(bridge, "event")
                 assert second["eventId"] != first["eventId"]
                 assert {each["_meta"][META_SUBSCRIPTION] for each in (first, gap, second)} == {"mine"}

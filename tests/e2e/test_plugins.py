@@ -93,9 +93,9 @@ async def test_a_call_of_a_guarded_daemon_is_recorded_and_status_shows_the_plugi
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     with running(tmp_path / "d", {"desk": stand_in("growing")}, plugins={"access": {}}) as daemon:
         await daemon.ready()
-        answer = await daemon.call("desk:echo", {"text": "x"})
+        answer = await daemon.execute("desk:echo", text="x")
         assert answer["result"]["structuredContent"]["error"]["plugin"] == "access"
-        page = (await daemon.get("/api/status")).json()
+        page = await daemon.page("/api/status")
         assert page["plugins"] == [
             {
                 "name": "access",

@@ -18,8 +18,9 @@ import pytest
 import trio
 
 from tests.e2e import environments
-from tests.e2e.daemons import PATIENCE_S, ROOT, Daemon, Json, client, running, stand_in
+from tests.e2e.daemons import ROOT, Daemon, client, running, stand_in
 from tests.fakes.otlp_collector import OtlpCollector, collecting
+from tests.scenario.client import PATIENCE_S, Json
 
 pytestmark = pytest.mark.e2e
 
@@ -150,9 +151,9 @@ async def scraping(program: str, daemon: Daemon, directory: Path) -> AsyncIterat
 
 async def make_round(daemon: Daemon) -> None:
     for number in range(GOOD):
-        assert "result" in await daemon.call("canvas:draw", {"text": str(number)})
+        assert "result" in await daemon.execute("canvas:draw", text=str(number))
     for _ in range(LATE):
-        assert (await daemon.call("deaf:hang"))["result"]["isError"]
+        assert (await daemon.execute("deaf:hang"))["result"]["isError"]
 
 
 def filled(expression: str) -> str:

@@ -45,7 +45,7 @@ def browse(page: str, *steps: list[str]) -> Any:
 
 async def execute(daemon: Daemon, **beside: Any) -> Any:
     given = {"tool_path": "asks:ask", "arguments": ASKED, **beside}
-    answer = await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": given})
+    answer = await daemon.call("execute_mcp_tool", **given)
     return answer["result"]
 
 
@@ -89,7 +89,7 @@ def test_a_page_that_is_left_does_not_look_for_a_question_that_was_answered_mean
     path = f"/api/questions/{question['page'].rpartition('/')[2]}"
     seen = browse(question["page"], ["leave", path, '{"action": "decline"}'])
     assert seen["trouble"] == []
-    assert trio.run(daemon.get, path).status_code == 404, "it was answered"
+    assert trio.run(daemon.ask, "GET", path).status_code == 404, "it was answered"
 
 
 def test_what_is_wrong_is_said_and_a_no_is_a_no(daemon: Daemon) -> None:
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_said_and_a_no_is_a_no(daemon: Daemon) -> None:
 
 async def echo(daemon: Daemon, **beside: Any) -> Any:
     given = {"tool_path": "growing:echo", "arguments": {"text": "up"}, **beside}
-    return (await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": given}))["result"]
+    return (await daemon.call("execute_mcp_tool", **given))["result"]
 
 
 def test_who_tries_a_tool_is_asked_there_and_a_yes_runs_it(daemon: Daemon) -> None:
@@ -160,7 +160,7 @@ def test_a_yes_is_a_button_which_enter_does_not_press(daemon: Daemon, width: int
     assert seen[12] == ["Yes, run it", "No"]
     assert question["page"].endswith(seen[13]), "Enter has sent nothing"
     assert (seen[15], seen[16], seen[18]) == (False, [], 200)
-    record = json.loads(trio.run(daemon.get, "/api/audit?action=tool.confirm&limit=1").content)["records"][0]
+    record = json.loads(trio.run(daemon.ask, "GET", "/api/audit?action=tool.confirm&limit=1").content)["records"][0]
     assert (record["target"], record["outcome"], record["door"]) == ("growing:echo", "done", seen[13])
     answer = trio.run(lambda: echo(daemon, continuation=told["continuation"]))
     assert not answer.get("isError")

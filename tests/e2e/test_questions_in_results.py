@@ -31,7 +31,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 async def execute(daemon: Daemon, path: str, arguments: Any, **beside: Any) -> Any:
     given = {"tool_path": path, "arguments": arguments, **beside}
-    answer = await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": given})
+    answer = await daemon.call("execute_mcp_tool", **given)
     return answer["result"]
 
 
@@ -109,14 +109,14 @@ def test_a_tool_by_its_own_path_waits_until_somebody_answers_on_the_page(daemon:
     answers: list[Any] = []
 
     async def call() -> None:
-        answers.append(await daemon.ask("tools/call", {"name": f"{ALWAYS}:ask", "arguments": {"message": "Alone?"}}))
+        answers.append(await daemon.call(f"{ALWAYS}:ask", message="Alone?"))
 
     async def play() -> None:
         async with daemon.events() as events, trio.open_nursery() as nursery:
             nursery.start_soon(call)
             asked = await events.of("mcp.elicitation.asked", tool_name="ask")
             given = {"action": "accept", "content": {"name": "Ada"}}
-            answered = await daemon.post(given, path=f"/api/questions/{asked['question_id']}")
+            answered = await daemon.at(f"/api/questions/{asked['question_id']}").post(given)
             assert answered.status_code == 200
         assert json.loads(text(answers[0])) == {"action": "accept", "content": {"name": "Ada"}}
 

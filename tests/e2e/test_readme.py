@@ -27,9 +27,10 @@ from docs.generate import MANY
 from supervisor.clients.doors import address, choose, keeps_loaded, own_entry
 from supervisor.config.client_table import CLIENTS
 from tests.e2e import environments
-from tests.e2e.daemons import PATIENCE_S, ROOT, STAND_IN, Daemon, end, log_of
+from tests.e2e.daemons import ROOT, STAND_IN, Daemon, end, log_of
 from tests.e2e.fork_server import forking
 from tests.e2e.test_curl import fetch
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 

@@ -13,7 +13,7 @@ import trio
 
 from tests.conformance.stage import Role, Stage
 from tests.e2e import environments
-from tests.e2e.daemons import PATIENCE_S, message
+from tests.scenario.client import PATIENCE_S, message
 
 pytestmark = pytest.mark.e2e
 

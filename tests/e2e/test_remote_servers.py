@@ -91,18 +91,18 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 @pytest.mark.parametrize("name", SERVERS)
 async def test_a_server_of_the_official_sdk_is_found_out_and_called(daemon: Daemon, name: str) -> None:
     sdk = SERVERS[name]
-    row = (await daemon.servers())[name]
+    row = (await daemon.rows())[name]
     assert (row["transport"], row["protocol_version"], row["tools"]) == (sdk.kind, sdk.version, 3)
-    answer = await daemon.call(f"{name}:add", {"a": 2, "b": 40})
+    answer = await daemon.execute(f"{name}:add", a=2, b=40)
     assert answer["result"]["content"][0]["text"] == "42"
 
 
 @pytest.mark.parametrize("name", SERVERS)
 async def test_an_error_of_a_tool_and_a_resource_come_through(daemon: Daemon, name: str) -> None:
-    result = (await daemon.call(f"{name}:fail"))["result"]
+    result = (await daemon.execute(f"{name}:fail"))["result"]
     assert result["isError"] is True
     assert "fail" in result["content"][0]["text"]
-    listed = await daemon.ask("tools/call", {"name": "list_mcp_resources", "arguments": {"server": name}})
+    listed = await daemon.call("list_mcp_resources", server=name)
     assert "memo://one" in listed["result"]["content"][0]["text"]
 
 
@@ -112,7 +112,7 @@ async def test_what_a_tool_wants_in_a_header_is_there_where_it_is_checked(
     daemon: Daemon, name: str, region: str
 ) -> None:
     """SDK 2.x refuses a call in the modern era without `Mcp-Param-Region`, or with another one."""
-    answer = await daemon.call(f"{name}:route", {"region": region})
+    answer = await daemon.execute(f"{name}:route", region=region)
     assert answer["result"]["content"][0]["text"] == region
 
 
@@ -120,7 +120,7 @@ async def test_calls_side_by_side_have_each_its_own_answer(daemon: Daemon) -> No
     sums: dict[tuple[str, int], str] = {}
 
     async def call(name: str, number: int) -> None:
-        answer = await daemon.call(f"{name}:add", {"a": number, "b": 1})
+        answer = await daemon.execute(f"{name}:add", a=number, b=1)
         sums[name, number] = answer["result"]["content"][0]["text"]
 
     async with trio.open_nursery() as nursery:

@@ -18,7 +18,8 @@ import trio
 from trio_websocket import ConnectionClosed
 
 from tests.actors.transport.stdio.children import monitor
-from tests.e2e.daemons import Daemon, log_of, message, running, spawn, stand_in, text
+from tests.e2e.daemons import Daemon, log_of, running, spawn, stand_in, text
+from tests.scenario.client import message
 
 pytestmark = pytest.mark.e2e
 
@@ -84,7 +85,7 @@ async def test_a_client_that_never_reads_does_not_hold_up_the_end(tmp_path: Path
             await trio.to_thread.run_sync(ask_by_http, daemon, connection, way)
         assert connection.recv(16, socket.MSG_PEEK)  # the answer is on its way
         # The server answers one after the other: when this one comes, the daemon has all the big answers.
-        assert text(await daemon.call("growing:echo", {"text": "all answered"})) == "all answered"
+        assert text(await daemon.execute("growing:echo", text="all answered")) == "all answered"
         daemon.process.send_signal(signal.SIGTERM)
         assert await daemon.ended(EXIT_S) == 0
 
@@ -114,7 +115,7 @@ async def test_a_call_in_flight_may_still_end(tmp_path: Path) -> None:
             answers = []
 
             async def call() -> None:
-                answers.append(await daemon.call("growing:wait"))
+                answers.append(await daemon.execute("growing:wait"))
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(call)
@@ -141,9 +142,7 @@ async def test_of_several_calls_of_a_request_each_has_what_is_known_of_it_when_t
             async def call() -> None:
                 paths = ["growing:echo", "single:hang", "single:echo"]
                 calls = [{"tool_path": path, "arguments": {"text": path}} for path in paths]
-                answers.append(
-                    await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": {"calls": calls}})
-                )
+                answers.append(await daemon.call("execute_mcp_tool", calls=calls))
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(call)
@@ -183,7 +182,7 @@ async def test_a_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
 async def lost(daemon: Daemon) -> None:
     """A call whose answer never comes, because the daemon ends."""
     with pytest.raises(httpx2.TransportError):
-        await daemon.call("growing:hang")
+        await daemon.execute("growing:hang")
 
 
 async def refused(directory: Path, listen: str, data_dir: Path) -> str:
@@ -202,7 +201,7 @@ async def test_a_second_daemon_on_the_same_data_is_refused(tmp_path: Path) -> No
     with running(tmp_path, {}) as daemon:
         said = await refused(tmp_path, "127.0.0.1:0", tmp_path / "data")
         assert f"another daemon uses this data directory (pid {daemon.process.pid})" in said
-        assert (await daemon.get("/healthz")).status_code == 200
+        assert (await daemon.ask("GET", "/healthz")).status_code == 200
 
 
 @pytest.mark.case("D16")
@@ -210,4 +209,4 @@ async def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     with running(tmp_path, {}) as daemon:
         said = await refused(tmp_path, f"127.0.0.1:{daemon.port}", tmp_path / "other")
         assert "the port is in use" in said
-        assert (await daemon.get("/healthz")).status_code == 200
+        assert (await daemon.ask("GET", "/healthz")).status_code == 200

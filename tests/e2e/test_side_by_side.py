@@ -21,7 +21,7 @@ NAP_S = 0.5
 async def naps(daemon: Daemon, *servers: str) -> list[dict[str, Any]]:
     """Return when each process did what, of one request."""
     calls = [{"tool_path": f"{name}:nap", "arguments": {"s": NAP_S, "n": n}} for n, name in enumerate(servers)]
-    answer = await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": {"calls": calls}})
+    answer = await daemon.call("execute_mcp_tool", calls=calls)
     results = answer["result"]["structuredContent"]["results"]
     assert [each["tool_path"] for each in results] == [each["tool_path"] for each in calls]
     return [json.loads(each["text"]) for each in results]
@@ -36,7 +36,7 @@ def test_servers_work_at_the_same_time_and_each_by_its_own_rules(tmp_path: Path)
         assert time.monotonic() - began < 3 * NAP_S
         assert (most_at_once(apart), len({each["pid"] for each in apart})) == (3, 3)
         assert most_at_once(await naps(daemon, "a", "a")) == 1, "this one carries out one call after another"
-        usage = (await daemon.get("/api/usage")).json()
+        usage = await daemon.page("/api/usage")
         assert "nap" in json.dumps(usage)
 
     with running(tmp_path, {name: slow(tmp_path) for name in "abc"}) as daemon:

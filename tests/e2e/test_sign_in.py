@@ -16,7 +16,8 @@ import pytest
 import trio
 
 from tests.e2e import environments
-from tests.e2e.daemons import PATIENCE_S, client, running
+from tests.e2e.daemons import client, running
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 

@@ -36,7 +36,7 @@ async def stopped(daemon: Daemon) -> AsyncIterator[None]:
 
 async def metrics(daemon: Daemon) -> dict[str, float]:
     """Return the figures without labels."""
-    lines = (await daemon.get("/metrics")).text.splitlines()
+    lines = (await daemon.ask("GET", "/metrics")).text.splitlines()
     return {name: float(value) for name, _, value in (line.partition(" ") for line in lines if line[0] != "#")}
 
 
@@ -57,7 +57,7 @@ async def test_after_a_standstill_calls_have_their_answers_and_servers_go_on_as_
             with running(tmp_path / "near", servers) as daemon:
                 await daemon.ready()
                 await stand_still(daemon, lives)
-                loop = (await daemon.get("/api/status")).json()["loop"]
+                loop = (await daemon.page("/api/status"))["loop"]
                 assert loop["standstills"] == 1
                 assert loop["stood_still_s"] > STOPPED_S - 1
                 assert loop["longest_stall_s"] < STOPPED_S
@@ -75,7 +75,7 @@ async def stand_still(daemon: Daemon, lives: Monitor) -> None:
         nursery.start_soon(call, "silent:hang")
         await lives.pulses("hanging")
         used = trio.current_time()
-        await daemon.call("idle:echo", {"text": "used"})
+        await daemon.execute("idle:echo", text="used")
         waiting: list[Pulse] = []
         for tool in ("local:wait", "remote:wait"):
             nursery.start_soon(call, tool)
@@ -90,7 +90,7 @@ async def stand_still(daemon: Daemon, lives: Monitor) -> None:
         "remote:wait": "released",
     }
     assert failure(answers["silent:hang"])["data"]["type"] == "timeout"
-    rows = await daemon.servers()
+    rows = await daemon.rows()
     assert {name: (row["state"], row["restarts"]) for name, row in rows.items()} == {
         "local": ("ready", 0),
         "remote": ("ready", 0),

@@ -21,9 +21,10 @@ import pytest
 import trio
 
 from tests.e2e import environments
-from tests.e2e.daemons import PATIENCE_S, ROOT, Daemon, end, log_of
+from tests.e2e.daemons import ROOT, Daemon, end, log_of
 from tests.e2e.fork_server import forking
 from tests.e2e.test_readme import make_home
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 

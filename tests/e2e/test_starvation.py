@@ -26,6 +26,7 @@ from tests.e2e import daemons
 from tests.e2e.daemons import COMMAND, Daemon, DaemonProcess, log_of, running, spawn, stand_in, text, write_config
 from tests.e2e.fork_server import ForkedProcess, fork
 from tests.fakes.failures import failure
+from tests.scenario.client import PATIENCE_S, message
 
 pytestmark = pytest.mark.e2e
 
@@ -49,12 +50,12 @@ def limited(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int) -> Iterator[N
 
 
 async def degraded(daemon: Daemon) -> list[str]:
-    status = (await daemon.get("/api/status")).json()
+    status = await daemon.page("/api/status")
     return [row["what"] for row in status["degraded"]]
 
 
 async def until_degraded(daemon: Daemon, wanted: list[str]) -> None:
-    with trio.fail_after(daemons.PATIENCE_S):
+    with trio.fail_after(PATIENCE_S):
         while sorted(await degraded(daemon)) != wanted:  # noqa: ASYNC110 - nothing tells another process
             await trio.sleep(0.05)
 
@@ -63,17 +64,17 @@ async def pester(daemon: Daemon, number: int, until: float) -> None:
     """One client that calls until a moment, whatever it gets. It is not cancelled: httpx would leave sockets open."""
     while trio.current_time() < until:
         try:
-            await daemon.call(f"server{number % SERVERS}:echo", {"text": "x"})
+            await daemon.execute(f"server{number % SERVERS}:echo", text="x")
         except (httpx2.HTTPError, OSError, json.JSONDecodeError):
             await trio.sleep(0.02)
 
 
 async def answered(daemon: Daemon, server: str) -> None:
     """Call until the server answers: what is asked for meanwhile may be refused, nothing may be lost for good."""
-    with trio.fail_after(daemons.PATIENCE_S):
+    with trio.fail_after(PATIENCE_S):
         while True:
             try:
-                answer = await daemon.call(f"{server}:echo", {"text": server})
+                answer = await daemon.execute(f"{server}:echo", text=server)
             except (httpx2.HTTPError, json.JSONDecodeError):  # no room for another connection, which is said as text
                 await trio.sleep(0.02)
                 continue
@@ -111,7 +112,7 @@ async def test_servers_get_the_limit_of_descriptors_that_the_daemon_was_started_
     with limited(monkeypatch, 200, hard), running(tmp_path, {"growing": stand_in("growing")}) as daemon:
         await daemon.ready()
         assert resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)[0] > 200
-        pid = (await daemon.servers())["growing"]["pid"]
+        pid = (await daemon.rows())["growing"]["pid"]
         assert resource.prlimit(pid, resource.RLIMIT_NOFILE)[0] == 200
 
 
@@ -175,21 +176,19 @@ async def test_a_full_disk_costs_memory_only_until_there_is_room_and_then_nothin
         await daemon.settled()
         before = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (0, before[1]))
-        await daemon.post(b"", path="/api/servers/growing/restart")  # which is logged
+        await daemon.at("/api/servers/growing/restart").post(b"")  # which is logged
         await answered(daemon, "growing")
         await until_degraded(daemon, ["logs of servers", "store"])
         for number in range(5):
-            assert text(await daemon.call("growing:echo", {"text": str(number)})) == str(number)
-        assert (await daemon.get("/api/status")).json()["store"]["pending_writes"] > 0
+            assert text(await daemon.execute("growing:echo", text=str(number))) == str(number)
+        assert (await daemon.page("/api/status"))["store"]["pending_writes"] > 0
         resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, before)
         await until_degraded(daemon, [])
         await daemon.settled()
-        with trio.fail_after(daemons.PATIENCE_S):
-            while (kept := (await daemon.get("/api/status")).json())["events"]["sinks"][0]["queued"]:  # noqa: ASYNC110
-                await trio.sleep(0.05)
+        kept = await daemon.until("/api/status", lambda page: not page["events"]["sinks"][0]["queued"])
         assert kept["events"]["sinks"][0]["dropped"] == 0
         assert kept["audit"]["lost"] == 0
-        records = (await daemon.get("/api/audit?action=tool.call")).json()["records"]
+        records = (await daemon.page("/api/audit?action=tool.call"))["records"]
         calls = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
     assert len(records) == len([call for call in calls if call["data"].get("server_slug")]) == 6
 
@@ -204,7 +203,7 @@ async def test_a_damaged_database_is_told_of_by_status_log_and_events(tmp_path: 
     with running(tmp_path, {"growing": stand_in("growing")}, event_sinks=[sink]) as daemon:
         await daemon.ready()
         await answered(daemon, "growing")
-        copy = (await daemon.get("/api/status")).json()["store"]["damaged"]
+        copy = (await daemon.page("/api/status"))["store"]["damaged"]
         assert (data / copy).read_bytes().startswith(b"no database")
         assert "is damaged" in daemon.log
     (told,) = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
@@ -242,10 +241,10 @@ async def test_whoever_reads_nothing_of_it_and_then_leaves_stops_no_daemon(tmp_p
         try:
             await daemon.ready()
             assert unread(log) > PIPE_BYTES - MAX_LINE
-            assert text(await daemon.call("growing:echo", {"text": "unread"})) == "unread"
+            assert text(await daemon.execute("growing:echo", text="unread")) == "unread"
             process.stdout.close()
             log.close()
-            await daemon.post(b"", path="/api/servers/growing/restart")
+            await daemon.at("/api/servers/growing/restart").post(b"")
             await answered(daemon, "growing")
             process.send_signal(signal.SIGTERM)
             assert await daemon.ended() == 0
@@ -288,9 +287,9 @@ async def test_a_session_that_was_ended_stays_ended_whatever_ends_the_daemon(tmp
         assert await daemon.delete(session) == 204
         await daemon.kill()
         with daemons.restarted(daemon) as following:
-            ping = daemons.message("ping")
-            assert (await following.post(ping, mcp_session_id=session)).status_code == 404
-            assert (await following.post(ping, mcp_session_id=other)).status_code == 200
+            ping = message("ping")
+            assert (await following.within(session).post(ping)).status_code == 404
+            assert (await following.within(other).post(ping)).status_code == 200
 
 
 REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
@@ -324,14 +323,14 @@ async def test_what_is_wrong_before_the_start_is_said_by_run_and_by_check_with_7
             file.write(",")
     with spawn(tmp_path) as process:
         try:
-            assert await trio.to_thread.run_sync(process.wait, daemons.PATIENCE_S) == 78
+            assert await trio.to_thread.run_sync(process.wait, PATIENCE_S) == 78
         finally:
             process.kill()
     assert said in log_of(tmp_path).read_text()
     assert "Traceback" not in log_of(tmp_path).read_text()
     with (tmp_path / "checked").open("w+b") as told:
         with fork(["check", str(tmp_path / "mcp.json")], os.environ, told.fileno()) as process:
-            assert await trio.to_thread.run_sync(process.wait, daemons.PATIENCE_S) == 78
+            assert await trio.to_thread.run_sync(process.wait, PATIENCE_S) == 78
         told.seek(0)
         assert said in told.read().decode()
 
@@ -352,7 +351,7 @@ async def test_ctrl_c_while_it_loads_is_quiet(tmp_path: Path, at: str) -> None:
     write_config(tmp_path, {})
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": at}
     command = [*COMMAND, "--config", str(tmp_path / "mcp.json"), "--data-dir", str(tmp_path / "data")]
-    with trio.fail_after(daemons.PATIENCE_S):
+    with trio.fail_after(PATIENCE_S):
         found = await trio.run_process(
             [*command, "--listen", "127.0.0.1:0"],
             cwd=daemons.ROOT,

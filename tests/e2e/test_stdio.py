@@ -19,8 +19,9 @@ import trio
 from benchmarks.machine import free_port
 from tests.actors.transport.stdio.children import Monitor, monitor
 from tests.e2e import environments
-from tests.e2e.daemons import PATIENCE_S, ROOT, message, restarted, running, stand_in
+from tests.e2e.daemons import ROOT, restarted, running, stand_in
 from tests.e2e.fork_server import forking
+from tests.scenario.client import PATIENCE_S, message
 
 pytestmark = pytest.mark.e2e
 

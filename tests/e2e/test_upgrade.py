@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.daemons import PATIENCE_S, log_of, running, spawn, write_config
+from tests.e2e.daemons import log_of, running, spawn, write_config
+from tests.scenario.client import PATIENCE_S
 from tests.supervisor.store.earlier import FIRST, SERVERS, VERSIONS, make_directory, schema_of
 
 pytestmark = pytest.mark.e2e
@@ -21,20 +22,20 @@ READ_AGAIN = ["4"]
 async def test_a_daemon_goes_on_with_what_an_earlier_version_left(tmp_path: Path, version: str) -> None:
     make_directory(tmp_path / "data", version)
     with running(tmp_path, SERVERS) as daemon:
-        rows = await daemon.servers()
+        rows = await daemon.rows()
         if version not in READ_AGAIN:
             assert rows["notes"]["tools"] == 1  # before anything was started
         assert (rows["off"]["state"] == "stopped") is (version != FIRST)
         await daemon.ready()
-        page = (await daemon.get("/api/tools")).json()
+        page = await daemon.page("/api/tools")
         calls = {row["path"]: row["calls"] for row in page["tools"]}
         assert calls["notes:add_note"] == 3
-        logout = (await daemon.post({}, path="/api/servers/tickets/logout")).json()
+        logout = (await daemon.at("/api/servers/tickets/logout").post({})).json()
         known = (
             "logged out; its authorization server cannot revoke" if schema_of(version) >= 5 else "there was no login"
         )
         assert known in logout["message"]
-        assert (await daemon.get("/api/status")).json()["store"]["state"] == "ok"
+        assert (await daemon.page("/api/status"))["store"]["state"] == "ok"
         again = "started another way than when they were read, so they are read again: notes"
         assert (again in daemon.log) is (version in READ_AGAIN)
 

@@ -16,11 +16,11 @@ async def test_the_server_of_a_search_is_started_ahead_and_the_next_call_finds_i
         async with daemon.events() as events:
             await daemon.ready()
             await events.state("growing", "dormant")
-            assert (await daemon.servers())["growing"]["pid"] is None
+            assert (await daemon.rows())["growing"]["pid"] is None
             assert "growing:echo" in await daemon.discover("growing:echo")
             await events.state("growing", "ready")
-        assert text(await daemon.call("growing:echo", {"text": "at once"})) == "at once"
-        counted = (await daemon.get("/api/usage")).json()["warm_ups"]
+        assert text(await daemon.execute("growing:echo", text="at once")) == "at once"
+        counted = (await daemon.page("/api/usage"))["warm_ups"]
         assert counted.pop("saved_s") > 0
         assert counted == {"right": 1, "wrong": 0, "unused": 0, "failed": 0}
 
@@ -31,5 +31,5 @@ async def test_unless_it_is_set_a_search_starts_nothing(tmp_path: Path) -> None:
             await daemon.ready()
             await events.state("growing", "dormant")
             assert "growing:echo" in await daemon.discover("growing:echo")
-            row = (await daemon.servers())["growing"]
+            row = (await daemon.rows())["growing"]
             assert (row["state"], row["incarnation"]) == ("dormant", 1)

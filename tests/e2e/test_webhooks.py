@@ -13,11 +13,12 @@ import httpx2
 import pytest
 import trio
 
-from tests.e2e.daemons import PATIENCE_S, Daemon, restarted, running, write_config
+from tests.e2e.daemons import Daemon, restarted, running, write_config
 from tests.e2e.test_events_of_all import feed, happen
 from tests.e2e.test_plugins import token_of
 from tests.fakes.era_clients import EraClient
 from tests.fakes.webhook_receiver import WebhookReceiver, new_secret, statuses
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 

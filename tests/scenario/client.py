@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import httpx2
 import trio
@@ -14,6 +16,8 @@ from tests.fakes.event_reader import StreamReader, reading
 from tests.fakes.websocket_client import open_websocket
 
 Json = dict[str, Any]
+PATIENCE_S = 120.0
+"""Longer than anything here takes on a busy machine; a test that waits for it has failed."""
 
 
 def message(method: str, params: Json | None = None, id_: str | int = 1) -> Json:
@@ -22,26 +26,32 @@ def message(method: str, params: Json | None = None, id_: str | int = 1) -> Json
 
 
 class Client:
-    """One that shows a token, or nothing, and speaks JSON-RPC at one door: single requests, without a session."""
+    """One that shows a token, or nothing, and speaks JSON-RPC at one door: single requests, at first without a session.
 
-    def __init__(self, http: httpx2.AsyncClient, token: str = "", door: str = "/mcp") -> None:
+    `headers` go with each of its requests.
+    """
+
+    def __init__(self, http: httpx2.AsyncClient, token: str = "") -> None:
         self.http = http
-        self.token = token
-        self.door = door
+        self.headers = {"authorization": f"Bearer {token}"} if token else {}
+        self.door = "/mcp"
 
-    def at(self, door: str) -> Client:
+    def at(self, door: str) -> Self:
         """Return the same one at another door."""
-        return Client(self.http, self.token, door)
+        other = copy(self)
+        other.door = door
+        return other
+
+    def showing(self, **headers: str) -> Self:
+        """Return the same one with more headers, in whose names `_` stands for `-`."""
+        other = copy(self)
+        other.headers = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return other
 
     @property
     def url(self) -> str:
         """Of the daemon, without a slash at the end."""
         return str(self.http.base_url).rstrip("/")
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What says who it is."""
-        return {"authorization": f"Bearer {self.token}"} if self.token else {}
 
     # Pages ------------------------------------------------------------------------------------------------------------
 
@@ -58,14 +68,16 @@ class Client:
 
     async def until(self, path: str, seen: Callable[[Any], object], /, **query: Any) -> Any:
         """Return what a page says as soon as it says so."""
-        while not seen(told := await self.page(path, **query)):  # noqa: ASYNC110 - nothing tells
-            await trio.sleep(0.02)
+        with trio.fail_after(PATIENCE_S):
+            while not seen(told := await self.page(path, **query)):  # noqa: ASYNC110 - nothing tells
+                await trio.sleep(0.02)
         return told
 
     async def ready(self) -> Json:
         """Wait until each server is discovered or has failed; return what `/readyz` says then."""
-        while not (told := (await self.ask("GET", "/readyz")).json())["ready"]:  # noqa: ASYNC110 - servers start
-            await trio.sleep(0.02)
+        with trio.fail_after(PATIENCE_S):
+            while not (told := (await self.ask("GET", "/readyz")).json())["ready"]:  # noqa: ASYNC110 - servers start
+                await trio.sleep(0.02)
         return dict(told)
 
     async def status(self) -> Json:
@@ -87,6 +99,12 @@ class Client:
     async def send(self, method: str, /, **params: Any) -> httpx2.Response:
         """Send a request."""
         return await self.ask("POST", self.door, json=message(method, params))
+
+    async def post(self, body: Any) -> httpx2.Response:
+        """Send a body as JSON, or bytes as they are."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"content-type": "application/json", **self.headers}
+        return await self.ask("POST", self.door, content=content, headers=headers)
 
     async def rpc(self, method: str, /, **params: Any) -> Json:
         """Return the whole answer to a request."""
@@ -118,6 +136,21 @@ class Client:
     async def until_found(self, query: str, paths: list[str], /) -> None:
         while await self.discover(query) != paths:  # noqa: ASYNC110 - the index is built in a thread of the daemon
             await trio.sleep(0.01)
+
+    async def session(self, version: str = "2025-11-25") -> str:
+        """Open a session of the legacy era, and return its id."""
+        client = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "scenario", "version": "1"}}
+        id_ = (await self.send("initialize", **client)).headers["mcp-session-id"]
+        await self.within(id_).post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return id_
+
+    def within(self, session: str) -> Self:
+        """Return the same one in a session."""
+        return self.showing(mcp_session_id=session)
+
+    async def delete(self, session: str) -> int:
+        """End a session, and return the status of the answer."""
+        return (await self.within(session).ask("DELETE", self.door)).status_code
 
     async def tools(self) -> list[str]:
         """Return the names of all tools, sorted."""

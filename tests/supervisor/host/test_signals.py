@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.daemons import COMMAND, PATIENCE_S, ROOT
+from tests.e2e.daemons import COMMAND, ROOT
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.process
 

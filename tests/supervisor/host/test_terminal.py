@@ -18,7 +18,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.e2e.daemons import COMMAND, PATIENCE_S, ROOT, stand_in
+from tests.e2e.daemons import COMMAND, ROOT, stand_in
+from tests.scenario.client import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
