@@ -157,11 +157,6 @@ class Client:
         listed = await self.at("/mcp/all").rpc("tools/list")
         return sorted(tool["name"] for tool in listed["result"]["tools"])
 
-    async def session(self, **more: Any) -> dict[str, str]:
-        """Begin a session of the legacy era; return what each of its requests has for a header."""
-        begun = await self.send("initialize", protocolVersion="2025-11-25", **more)
-        return {"mcp-session-id": begun.headers["mcp-session-id"]}
-
     # What lasts -------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager

@@ -194,10 +194,9 @@ async def test_a_renewed_token_keeps_the_session_and_nobody_else_has_it(start: S
     async with start() as at:
         at.keys |= {"ana": signed(), "later": signed(exp=NOW + 900, jti="2"), "ben": signed(sub="7")}
         session = await at["ana"].session()
-        ping = message("tools/list")
-        assert (await at["later"].ask("POST", "/mcp", json=ping, headers=session)).status_code == 200
-        foreign = await at["ben"].ask("POST", "/mcp", json=ping, headers=session)
-        unknown = await at["ben"].ask("POST", "/mcp", json=ping, headers={"mcp-session-id": "x" * 40})
+        assert (await at["later"].within(session).send("tools/list")).status_code == 200
+        foreign = await at["ben"].within(session).send("tools/list")
+        unknown = await at["ben"].within("x" * 40).send("tools/list")
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 404
 
@@ -207,7 +206,7 @@ async def test_what_is_open_ends_with_the_token(start: Start) -> None:
         at.keys["ana"] = signed()
         session = await at["ana"].session()
         soon = at[signed(exp=NOW + 3)]
-        headers = {**soon.headers, **session, "accept": "text/event-stream"}
+        headers = {**soon.within(session).headers, "accept": "text/event-stream"}
         with trio.fail_after(10):
             async with soon.websocket("/ws") as socket:
                 async with at.http.stream("GET", "/mcp", headers=headers) as stream:
