@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from typing import Any, Self
@@ -23,6 +23,12 @@ PATIENCE_S = 120.0
 def message(method: str, params: Json | None = None, id_: str | int = 1) -> Json:
     """Return a JSON-RPC request."""
     return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}}
+
+
+async def eventually(holds: Callable[[], Awaitable[object]]) -> None:
+    """Return as soon as something holds that no single page tells."""
+    while not await holds():  # noqa: ASYNC110 - nothing tells
+        await trio.sleep(0.02)
 
 
 class Client:
@@ -124,6 +130,10 @@ class Client:
         """Return the whole answer to a call of a server's tool by its path."""
         return await self.call("execute_mcp_tool", tool_path=path, arguments=arguments)
 
+    async def executed(self, path: str, /, **arguments: Any) -> Json:
+        """Return the result of a call of a server's tool by its path."""
+        return await self.result("execute_mcp_tool", tool_path=path, arguments=arguments)
+
     async def discover(self, query: str, /, **more: Any) -> list[str]:
         """Return the paths of the tools that a search finds."""
         return [row["tool_path"] for row in await self.search(query, **more)]
@@ -157,6 +167,12 @@ class Client:
         listed = await self.at("/mcp/all").rpc("tools/list")
         return sorted(tool["name"] for tool in listed["result"]["tools"])
 
+    async def until_tool(self, name: str) -> list[str]:
+        """Return the names of all tools as soon as this one is among them."""
+        while name not in (names := await self.tools()):  # noqa: ASYNC110 - processes start
+            await trio.sleep(0.02)
+        return names
+
     # What lasts -------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
@@ -166,6 +182,7 @@ class Client:
             assert reader.status == 200
             yield reader
 
-    def websocket(self, path: str) -> AbstractAsyncContextManager[WebSocketConnection]:
-        """Connect for a block."""
-        return open_websocket(self.http.base_url.port or 0, path, [*self.headers.items()])
+    def websocket(self, path: str, offered: Sequence[str] = ()) -> AbstractAsyncContextManager[WebSocketConnection]:
+        """Connect for a block, and offer subprotocols."""
+        port = self.http.base_url.port or 0
+        return open_websocket(port, path, [*self.headers.items()], subprotocols=offered)

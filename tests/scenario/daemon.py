@@ -17,6 +17,7 @@ import httpx2
 import pytest
 import trio
 
+from actors.launch import server_of
 from supervisor.config import Configuration, load
 from supervisor.config.edits import Change
 from supervisor.daemon import Daemon
@@ -25,7 +26,7 @@ from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.scenario.client import Client
+from tests.scenario.client import Client, Json
 
 A, B = {"command": "x"}, {"command": "y"}
 BY_HAND = {"reload_on_change": False}
@@ -102,7 +103,16 @@ class World(Client):
         return str(answer.json()["id"])
 
     def connect(self, server: DeployedServer) -> MemoryTransport:
-        return MemoryTransport(self.fakes[server.name].serve)
+        return MemoryTransport(self.fakes[server_of(server.name)].serve)
+
+    async def launches(self, server: str = "") -> list[Json]:
+        """The rows of the launches that people have of one server, or of all: each has its `users`."""
+        rows = (await self.operator.status())["servers"]
+        return [row for row in rows if "users" in row and server in ("", server_of(row["server"]))]
+
+    async def records(self, **filters: Any) -> list[Json]:
+        """What the audit has, the newest last."""
+        return list((await self.operator.page("/api/audit", limit=500, **filters))["records"][::-1])
 
     # The file ---------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.e2e.daemons import stand_in
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryPeer, MemoryTransport
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.daemon import World, world
 
 IDENTITY: Final[dict[str, Any]] = {
     "users": {"ana": {"role": "admin"}, "ben": {}},
@@ -89,6 +89,7 @@ class Script:
 
     def __init__(self, at: World) -> None:
         self.at = at
+        self.ana = at["ana"]
         self.calls: list[Call] = []
         self.meta: list[Call] = []
         self.longest_ms: dict[str, float] = {}
@@ -109,17 +110,6 @@ class Script:
         self.longest_ms[path] = max(self.longest_ms.get(path, 0.0), took_ms)
         self.calls.append(Call(user, server, name, bytes_in=len(arguments), **more))
 
-    async def page(self, path: str, user: str = "ana", **wanted: Any) -> Any:
-        answer = await self.at[user].ask("GET", path, params=wanted)
-        assert answer.status_code == 200, (path, answer.text)
-        return answer.json()
-
-    async def until(self, path: str, seen: Callable[[Any], bool]) -> Any:
-        """Return a page under `/api` as soon as it says so."""
-        while not seen(told := await self.page(path)):  # noqa: ASYNC110 - nothing tells
-            await trio.sleep(0.02)
-        return told
-
     @asynccontextmanager
     async def hanging(self, user: str, path: str) -> AsyncIterator[None]:
         """Have a call in flight during the block, which is not answered; then its client leaves."""
@@ -127,19 +117,19 @@ class Script:
         async with trio.open_nursery() as nursery:
             ask = partial(self.ask, user, "execute_mcp_tool", f'{{"tool_path":"{path}","arguments":{{}}}}')
             nursery.start_soon(ask)
-            await self.until(f"/api/servers/{server}", lambda row: bool(row["in_flight"] == 1))
+            await self.ana.until(f"/api/servers/{server}", lambda row: row["in_flight"] == 1)
             yield
             nursery.cancel_scope.cancel()
         self.calls.append(Call(user, server, name, "cancelled"))
         made = len(self.calls)
-        await self.until("/api/calls", lambda told: len(told["calls"]) == made)
+        await self.ana.until("/api/calls", lambda told: len(told["calls"]) == made)
 
     async def play(self) -> None:
         """Make all calls, of which the server `shop` is woken by one, and `stand` was started twice."""
-        pid = (await self.page("/api/servers/stand"))["pid"]
+        pid = (await self.ana.row("stand"))["pid"]
         os.kill(pid, signal.SIGKILL)
-        await self.until("/api/servers/stand", lambda row: bool(row["state"] == "ready" and row["pid"] != pid))
-        assert (await self.at.operator.ask("POST", "/api/servers/shop/sleep")).status_code == 200
+        await self.ana.until("/api/servers/stand", lambda row: row["state"] == "ready" and row["pid"] != pid)
+        await self.at.ordered("shop", "sleep")
         await self.execute("ben", "shop:echo", '{"text":"a"}', bytes_out=size_of(echo_of({"text": "a"})), waited=True)
         for size in range(1, 6):
             text = {"text": "x" * size}
@@ -174,12 +164,9 @@ def echo_of(arguments: dict[str, Any]) -> dict[str, Any]:
 @asynccontextmanager
 async def played(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[Script]:
     """Run a daemon on which the script was played."""
-    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, **settings)
-    async with running(config, data, connect=connect) as client:
-        at = World(client, data)
-        await at.operator.ready()
-        for user in IDENTITY["users"]:
-            await at.admit(user, role="admin")
+    people = {user: {"role": "admin"} for user in IDENTITY["users"]}
+    given: dict[str, Any] = {"people": people, "daemon": {"connect": connect}, "auth": "tokens", "identity": IDENTITY}
+    async with world(directory, data, SERVERS, **given, **settings) as at:
         script = Script(at)
         await script.play()
         yield script

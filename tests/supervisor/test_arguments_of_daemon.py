@@ -99,7 +99,7 @@ async def test_no_secret_and_no_argument_gets_anywhere_else(
         for path in ("desk:echo", "desk:refuse", "desk:none"):
             await execute(at, "ben", path, {key: value for key, value in given.items() if key != "motto"})
         with trio.fail_after(30):
-            while (await at["ana"].ask("GET", "/api/status")).json()["store"]["pending_writes"]:  # noqa: ASYNC110
+            while (await at["ana"].status())["store"]["pending_writes"]:  # noqa: ASYNC110
                 await trio.sleep(0.02)
         paths = ("/api/calls", "/ui/calls", "/ui", "/ui/servers/desk", "/api/usage", "/metrics", "/api/status/debug")
         said = {path: (await at["ana"].ask("GET", path, params=META)).text for path in paths}

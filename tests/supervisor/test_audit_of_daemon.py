@@ -5,24 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from actors.catalogue.marks import digest_of
 from supervisor.host.datadir import DataDir
 from supervisor.identity.tokens import new_token
-from supervisor.servers.deployment import DeployedServer
 from supervisor.store.audit_trail import DIGEST_CHARS
 from supervisor.store.records import DAY_S
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.daemon import World, world
 
 CANARY = "canary-5e1f"
 SERVERS: dict[str, Any] = {
@@ -36,39 +34,22 @@ SERVERS: dict[str, Any] = {
     "far": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": f"{CANARY}-header"}, "users": ["ana"]},
 }
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}, "teams": {"core": {"members": ["ana"]}}}
+NEW: dict[str, Any] = {"name": "new", "entry": {"command": "x", "env": {"K": CANARY}}, "ephemeral": True}
+OTHER = {"entry": {"description": CANARY, "idle_timeout_s": 60}}
 YES = {"action": "accept", "content": {"run": True}}
 
 
-def connect(server: DeployedServer) -> MemoryTransport:
-    del server
-    return MemoryTransport(FakeServer(tools=[tool(name) for name in ("tell", "wind", "hidden")]).serve)
+def scene(
+    directory: Path, data: DataDir, *users: str, clock: Callable[[], float] = time.time, **settings: Any
+) -> AbstractAsyncContextManager[World]:
+    """A daemon with an audit, to which these are admitted."""
+    fakes = {"clock": FakeServer(tools=[tool(name) for name in ("tell", "wind", "hidden")])}
+    people = {user: {"role": "admin"} for user in users}
+    given = {"auth": "tokens", "identity": IDENTITY, "daemon": {"clock": clock}, **settings}
+    return world(directory, data, SERVERS, fakes, people=people, **given)
 
 
-class Scene(World):
-    """A daemon with an audit, and what it has recorded."""
-
-    async def records(self, **filters: Any) -> list[dict[str, Any]]:
-        """All of them, the newest last."""
-        records: list[dict[str, Any]] = (await self.operator.page("/api/audit", limit=500, **filters))["records"][::-1]
-        return records
-
-    async def new_since(self, id_: int) -> list[dict[str, Any]]:
-        return [record for record in await self.records() if record["id"] > id_]
-
-
-@asynccontextmanager
-async def scene(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[Scene]:
-    clock = settings.pop("clock", None)
-    more = {} if clock is None else {"clock": clock}
-    settings = {"auth": "tokens", "identity": IDENTITY, "reload_on_change": False, **settings}
-    config = configuration(directory, SERVERS, **settings)
-    async with running(config, data, connect=connect, **more) as client:
-        at = Scene(client, data)
-        await at.operator.ready()
-        yield at
-
-
-async def confirmed(at: Scene, who: str, answer: dict[str, Any]) -> None:
+async def confirmed(at: World, who: str, answer: dict[str, Any]) -> None:
     """Call a tool that needs a yes, and answer the question."""
     meta = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
     params: dict[str, Any] = {"name": "clock__wind", "arguments": {"key": CANARY}, "_meta": meta}
@@ -79,11 +60,10 @@ async def confirmed(at: Scene, who: str, answer: dict[str, Any]) -> None:
     await at[who].ask("POST", "/mcp/all", headers=headers, json=rpc(params))
 
 
-async def confirmed_elsewhere(at: Scene, who: str, action: str) -> None:
+async def confirmed_elsewhere(at: World, who: str, action: str) -> None:
     """Call a tool that needs a yes, as a client that cannot be asked and does not come back; a program answers."""
-    given = {"tool_path": "clock:wind", "arguments": {"key": CANARY}}
-    await at[who].send("tools/call", name="execute_mcp_tool", arguments=given)
-    (question,) = (await at[who].ask("GET", "/api/questions")).json()["questions"]
+    await at[who].execute("clock:wind", key=CANARY)
+    (question,) = (await at[who].page("/api/questions"))["questions"]
     content = {"content": {"run": True, "remember": "always"}} if action == "accept" else {}
     answer = {"action": action, **content}
     assert (await at[who].ask("POST", f"/api/questions/{question['id']}", json=answer)).status_code == 200
@@ -93,34 +73,24 @@ def rpc(params: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": "call-7", "method": "tools/call", "params": params}
 
 
-async def edited(at: Scene) -> None:
-    patch = {"entry": {"description": CANARY, "idle_timeout_s": 60}}
-    assert (await at["ana"].ask("PATCH", "/api/servers/clock", json=patch)).status_code == 200
-
-
-async def added(at: Scene) -> None:
-    new = {"name": "new", "entry": {"command": "x", "env": {"K": CANARY}}, "ephemeral": True}
-    assert (await at["ana"].ask("POST", "/api/servers", json=new)).status_code == 201
-
-
-async def refused_again(at: Scene) -> None:
+async def refused_again(at: World) -> None:
     """Four times within a minute, or in two."""
     for _ in range(4):
         assert (await at["ben"].ask("GET", "/api/status")).status_code == 404
 
 
-async def hidden_called(at: Scene) -> None:
+async def hidden_called(at: World) -> None:
     for name, door in (("clock:hidden", "/mcp"), ("clock__hidden", "/mcp/all"), ("hidden", "/mcp/servers/clock")):
-        assert "error" in json.dumps(await at["ben"].at(door).rpc("tools/call", name=name, arguments={}))
+        assert "error" in json.dumps(await at["ben"].at(door).call(name))
 
 
-async def submitted(at: Scene, path: str, **fields: str) -> None:
+async def submitted(at: World, path: str, **fields: str) -> None:
     """Send a form of the dashboard."""
     token = re.findall(r'name="token" value="([^"]+)"', (await at["ana"].ask("GET", "/ui/servers/clock")).text)[0]
     assert (await at["ana"].ask("POST", path, data={"token": token, **fields})).status_code < 500
 
 
-ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str, str, str]]]] = {
+ACTIONS: dict[str, tuple[Callable[[World], Awaitable[Any]], list[tuple[str, str, str, str]]]] = {
     "an order": (
         lambda at: at["ana"].ask("POST", "/api/servers/clock/sleep"),
         [("server.sleep", "clock", "done", "ana")],
@@ -153,12 +123,18 @@ ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str,
         lambda at: at["ana"].ask("POST", "/api/access-tokens", json={"user": "ben", "label": CANARY}),
         [("token.create", "", "done", "ana")],
     ),
-    "a server more": (added, [("configuration.load", "", "done", "ana"), ("server.add", "new", "done", "ana")]),
+    "a server more": (
+        lambda at: at["ana"].ask("POST", "/api/servers", json=NEW),
+        [("configuration.load", "", "done", "ana"), ("server.add", "new", "done", "ana")],
+    ),
     "a server that cannot be added": (
         lambda at: at["ana"].ask("POST", "/api/servers", json={"name": "x", "entry": {"comand": CANARY}}),
         [("server.add", "x", "refused", "ana")],
     ),
-    "another entry": (edited, [("configuration.load", "", "done", "ana"), ("server.change", "clock", "done", "ana")]),
+    "another entry": (
+        lambda at: at["ana"].ask("PATCH", "/api/servers/clock", json=OTHER),
+        [("configuration.load", "", "done", "ana"), ("server.change", "clock", "done", "ana")],
+    ),
     "a server less": (
         lambda at: at.operator.ask("DELETE", "/api/servers/far"),
         [("configuration.load", "", "done", ""), ("server.remove", "far", "done", "")],
@@ -177,7 +153,7 @@ ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str,
         lambda at: confirmed_elsewhere(at, "ben", "decline"),
         [("tool.confirm", "clock:wind", "refused", "ben")],
     ),
-    "a call": (lambda at: at["ben"].at("/mcp/all").send("tools/call", name="clock__tell", arguments={"x": CANARY}), []),
+    "a call": (lambda at: at["ben"].at("/mcp/all").call("clock__tell", x=CANARY), []),
     "a page that is read": (lambda at: at["ana"].ask("GET", "/api/status"), []),
 }
 """What is done, and the records that it leaves: action, target, outcome, user."""
@@ -186,12 +162,10 @@ ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str,
 @pytest.mark.parametrize("what", ACTIONS)
 async def test_an_action_leaves_its_record(tmp_path: Path, data: DataDir, what: str) -> None:
     do, expected = ACTIONS[what]
-    async with scene(tmp_path, data) as at:
-        for user in ("ana", "ben"):
-            await at.admit(user, role="admin")
+    async with scene(tmp_path, data, "ana", "ben") as at:
         newest = (await at.records())[-1]["id"]
         await do(at)
-        records = await at.new_since(newest)
+        records = [record for record in await at.records() if record["id"] > newest]
         left = [(each["action"], each["outcome"], each["user"]) for each in records]
         assert left == [(action, outcome, user) for action, _, outcome, user in expected]
         for record, (_, target, _, _) in zip(records, expected, strict=True):
@@ -207,14 +181,13 @@ async def test_an_action_leaves_its_record(tmp_path: Path, data: DataDir, what: 
 
 async def test_what_repeats_within_a_minute_shares_a_record(tmp_path: Path, data: DataDir) -> None:
     now = 1_800_000_000.0
-    async with scene(tmp_path, data, clock=lambda: now) as at:
-        await at.admit("ben")
+    async with scene(tmp_path, data, "ben", clock=lambda: now) as at:
         for shown in ("x", new_token(), f"mcpv_{CANARY}"):
             assert (await at[shown].send("ping")).status_code == 401
         await refused_again(at)
         await hidden_called(at)
         for _ in range(2):  # nobody can be asked
-            await at["ben"].at("/mcp/all").send("tools/call", name="clock__wind", arguments={"key": CANARY})
+            await at["ben"].at("/mcp/all").call("clock__wind", key=CANARY)
         before = await at.records()
         assert not [
             each for each in before if each["action"] in ("credential.check", "page.ask", "tool.confirm", "tool.refuse")
@@ -235,8 +208,8 @@ async def test_what_repeats_within_a_minute_shares_a_record(tmp_path: Path, data
 
 async def test_records_survive_a_restart_and_are_gone_when_they_are_too_old(tmp_path: Path, data: DataDir) -> None:
     now = 1_800_000_000.0
-    async with scene(tmp_path, data, clock=lambda: now, audit_days=2) as at:
-        await at.admit("ben")
+    async with scene(tmp_path, data, "ben", clock=lambda: now, audit_days=2):
+        pass
     async with scene(tmp_path, data, clock=lambda: now + 2 * DAY_S, audit_days=2) as at:
         assert [each["action"] for each in await at.records()] == [
             *("daemon.start", "token.create", "daemon.stop", "daemon.start")
@@ -247,10 +220,9 @@ async def test_records_survive_a_restart_and_are_gone_when_they_are_too_old(tmp_
 
 @pytest.mark.case("I24")
 async def test_calls_are_recorded_where_that_is_wanted_and_never_their_arguments(tmp_path: Path, data: DataDir) -> None:
-    async with scene(tmp_path, data, audit_calls=True) as at:
-        await at.admit("ben")
-        await at["ben"].result("execute_mcp_tool", tool_path="clock:tell", arguments={"x": CANARY})
-        await at["ben"].at("/mcp/servers/clock").send("tools/call", name="tell", arguments={"x": CANARY})
+    async with scene(tmp_path, data, "ben", audit_calls=True) as at:
+        await at["ben"].executed("clock:tell", x=CANARY)
+        await at["ben"].at("/mcp/servers/clock").call("tell", x=CANARY)
         records = await at.records(action="tool")
         said = [(each["action"], each["target"], each["user"], each["door"], each["request"]) for each in records]
         assert said == [("tool.call", "clock:tell", "ben", door, "1") for door in ("/mcp", "/mcp/servers/clock")]
@@ -261,13 +233,13 @@ async def test_calls_are_recorded_where_that_is_wanted_and_never_their_arguments
 
 async def test_the_file_is_recorded_by_its_digest_with_who_wanted_it_read(tmp_path: Path, data: DataDir) -> None:
     async with scene(tmp_path, data) as at:
-        file = tmp_path / "mcp.json"
+        file = at.path
         text = file.read_text()
         file.write_text(text.replace('"wind"', '"none"'))
-        assert (await at.operator.ask("POST", "/api/reload")).json()["outcome"] == "applied"
+        assert (await at.reload())["outcome"] == "applied"
         file.write_text(text.replace('"confirm"', f'"{CANARY}"'))
         for _ in range(2):
-            assert (await at.operator.ask("POST", "/api/reload")).status_code == 422
+            await at.reload(422)
         start, applied, refused = await at.records()
         assert (applied["outcome"], applied["target"], applied["credential"]) == ("done", str(file), "operator")
         assert applied["detail"].startswith("for an order; sha256 ")
@@ -281,12 +253,9 @@ async def test_the_file_is_recorded_by_its_digest_with_who_wanted_it_read(tmp_pa
 
 async def test_a_change_of_the_file_is_recorded_as_what_had_it_read(tmp_path: Path, data: DataDir) -> None:
     async with scene(tmp_path, data, reload_on_change=True, reload_poll_s=0.1) as at:
-        file = tmp_path / "mcp.json"
-        file.write_text(file.read_text().replace('"wind"', '"none"'))
-        with trio.fail_after(60):
-            while not (read := await at.records(action="configuration")):  # noqa: ASYNC110 - nothing tells of it
-                await trio.sleep(0.05)
-        (record,) = read
+        at.path.write_text(at.path.read_text().replace('"wind"', '"none"'))
+        told = await at.operator.until("/api/audit", lambda told: told["records"], action="configuration")
+        (record,) = told["records"]
         assert record["detail"].startswith("for its change; sha256 ")
         assert (record["principal"], record["address"], record["door"]) == ("", "", "")
 
@@ -300,8 +269,7 @@ async def test_where_nobody_is_asked_everybody_is_the_operator(tmp_path: Path, d
 
 
 async def test_what_is_wrong_with_a_question_is_said(tmp_path: Path, data: DataDir) -> None:
-    async with scene(tmp_path, data) as at:
-        await at.admit("ben")
+    async with scene(tmp_path, data, "ben") as at:
         wrong = {"action": "tokens", "user": "a:b", "since": "yesterday", "before": "0", "limit": "501", "by": "me"}
         said = {"action": "write one of audit", "user": "the name holds", "by": "there is no parameter"}
         for name, value in wrong.items():
@@ -309,8 +277,4 @@ async def test_what_is_wrong_with_a_question_is_said(tmp_path: Path, data: DataD
             assert answer.status_code == 400
             assert said.get(name, f"'{name}'") in answer.json()["error"]["message"]
         assert (await at["ben"].ask("GET", "/api/audit")).status_code == 404
-        assert (await at.operator.ask("GET", "/api/status")).json()["audit"] == {
-            "days": 90,
-            "calls": False,
-            "lost": 0,
-        }
+        assert (await at.operator.status())["audit"] == {"days": 90, "calls": False, "lost": 0}

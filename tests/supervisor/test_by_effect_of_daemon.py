@@ -201,5 +201,5 @@ async def test_people_are_judged_by_their_own_rules_and_refusals_are_in_the_audi
         assert notes.calls == 1
     async with running(config, data, connect=notes.connect) as client:  # one record for a minute, or at the end
         at = World(client, data)
-        records = (await at.operator.ask("GET", "/api/audit?action=tool.refuse")).json()["records"]
+        records = await at.records(action="tool.refuse")
         assert [(each["target"], each["user"]) for each in records] == [("notes:read_note", "ben")]

@@ -22,7 +22,7 @@ SERVERS: dict[str, Any] = {
 
 async def paths(at: World, who: str | None) -> list[str]:
     """The doors that the catalogue names, by their paths."""
-    entries = (await at[who].ask("GET", CATALOGUE)).json()["entries"]
+    entries = (await at[who].page(CATALOGUE))["entries"]
     return [entry["url"].removeprefix(str(at.http.base_url)).removesuffix("/server-card") for entry in entries]
 
 
@@ -70,7 +70,7 @@ async def test_what_somebody_does_not_see_is_in_no_document(tmp_path: Path, data
         for path in (CATALOGUE, "/mcp/server-card", "/mcp/all/server-card"):
             assert (await at.ask("GET", path)).status_code == 200
             assert (await at["wrong"].ask("GET", path)).status_code == 401
-        card = (await at["ben"].ask("GET", "/mcp/servers/clock/server-card")).json()
+        card = await at["ben"].page("/mcp/servers/clock/server-card")
         assert card["description"] == "what time it is"
         assert card["remotes"][0]["headers"][0]["isRequired"]
 
@@ -128,7 +128,7 @@ async def test_the_registry_is_read_by_pages_and_by_what_changed(tmp_path: Path,
         for wrong in ({"limit": 0}, {"updated_since": "yesterday"}, {"page": 2}):
             assert (await at.operator.ask("GET", REGISTRY, params=wrong)).status_code == 400
         versions = f"{REGISTRY}/localhost%2Fmcp.servers.clock/versions"
-        (row,) = (await at.operator.ask("GET", versions)).json()["servers"]
-        assert (await at.operator.ask("GET", f"{versions}/latest")).json() == row
-        assert (await at.operator.ask("GET", f"{versions}/{row['server']['version']}")).json() == row
+        (row,) = (await at.operator.page(versions))["servers"]
+        assert await at.operator.page(f"{versions}/latest") == row
+        assert await at.operator.page(f"{versions}/{row['server']['version']}") == row
         assert (await at.operator.ask("GET", f"{versions}/9.9.9")).status_code == 404

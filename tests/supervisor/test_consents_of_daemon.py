@@ -121,11 +121,11 @@ async def test_a_yes_is_taken_back_by_whose_it_is_or_an_admin(tmp_path: Path, da
         await at.admit("ana", role="admin")
         assert await call(at, "ben", "always")
         assert await call(at, "ana", "always")
-        listed = (await at["ben"].ask("GET", "/api/consents")).json()["consents"]
+        listed = (await at["ben"].page("/api/consents"))["consents"]
         assert [(each["user"], each["server"], each["tool"], each["client"]) for each in listed] == [
             ("ben", "desk", "echo", "")
         ]
-        every = (await at["ana"].ask("GET", "/api/consents")).json()["consents"]
+        every = (await at["ana"].page("/api/consents"))["consents"]
         assert [each["user"] for each in every] == ["ben", "ana"]
         of_ana = every[1]["id"]
         assert (await at["ben"].ask("DELETE", f"/api/consents/{of_ana}")).status_code == 404

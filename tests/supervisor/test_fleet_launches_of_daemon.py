@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ from supervisor.servers.launches import running as running_module
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fleet.valkey import ValkeyServer, settle, valkey
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.client import eventually
+from tests.scenario.daemon import World, world
 from tests.supervisor.test_fleet_of_daemon import KEY
-from tests.supervisor.test_launches_of_daemon import until, until_seen
 
 pytestmark = pytest.mark.process
 
@@ -52,8 +52,7 @@ class NodesOfPeople:
 
     async def use(self, node: str, user: str) -> dict[str, Any]:
         """Call the server as somebody."""
-        answer = await self.at[node][user].execute("forge:use", node=node)
-        return dict(answer.get("result") or answer["error"])
+        return await self.at[node][user].executed("forge:use", node=node)
 
     async def give(self, node: str, value: str) -> None:
         """Give the value of the first user at a node."""
@@ -67,43 +66,44 @@ async def nodes_of_people(directory: Path, *, lease_s: float = 60.0) -> AsyncIte
     (directory / "engine").mkdir()
     with valkey(directory / "engine") as engine, ExitStack() as stack:
         await settle(engine)
-        two, configurations, data = NodesOfPeople(engine), {}, {}
-        for name in "ab":
-            (directory / name).mkdir()
-            fleet = {"engine": engine.url, "keys": [KEY], "node": name, "lease_s": lease_s}
-            configurations[name] = configuration(
-                directory / name, SERVERS, auth="tokens", identity=IDENTITY, fleet=fleet
-            )
-            data[name] = stack.enter_context(open_data_dir(directory / name / "data", {}))
+        two = NodesOfPeople(engine)
 
-        def node(name: str) -> Any:
-            return running(configurations[name], data[name], connect=lambda server: two.connect(name, server))
+        def node(name: str) -> AbstractAsyncContextManager[World]:
+            (directory / name).mkdir()
+            data = stack.enter_context(open_data_dir(directory / name / "data", {}))
+            fleet = {"engine": engine.url, "keys": [KEY], "node": name, "lease_s": lease_s}
+            given = {"connect": partial(two.connect, name)}
+            more: dict[str, Any] = {"auth": "tokens", "identity": IDENTITY, "fleet": fleet}
+            return world(directory / name, data, SERVERS, waits=False, daemon=given, **more)
 
         async with node("a") as a, node("b") as b:
-            two.at = {"a": World(a, data["a"]), "b": World(b, data["b"])}
+            two.at = {"a": a, "b": b}
             for user in USERS:
-                await two.at["a"].admit(user)
-            two.at["b"].keys |= {user: two.at["a"].keys[user] for user in USERS}
+                await a.admit(user)
+            b.keys |= {user: a.keys[user] for user in USERS}
             for each in two.at.values():
-                await until_all_known(each)
+                await until_known(each, USERS[-1])
             yield two
 
 
-async def until_all_known(at: World) -> None:
-    """Wait until a node knows the other one, and the token that was made last."""
+async def until_known(at: World, user: str) -> None:
+    """Wait until a node knows the other one, and the token of somebody."""
+    await at.operator.until("/api/nodes", lambda told: len(told["nodes"]) == 2)
+    while (await at[user].ask("GET", "/api/me")).status_code != 200:  # noqa: ASYNC110 - nothing tells
+        await trio.sleep(0.02)
 
-    async def known() -> bool:
-        told = (await at.operator.ask("GET", "/api/nodes")).json()
-        return len(told["nodes"]) == 2 and (await at[USERS[-1]].ask("GET", "/api/me")).status_code == 200
 
-    await until(known)
+async def until_ended(two: NodesOfPeople, *values: str) -> None:
+    """Wait until nothing runs any more that was started with these."""
+    while any(two.running(value) for value in values):  # noqa: ASYNC110 - processes end
+        await trio.sleep(0.02)
 
 
 async def test_each_has_one_process_at_some_node_whichever_they_call(tmp_path: Path) -> None:
     async with nodes_of_people(tmp_path) as two:
         for user in USERS[1:]:
             for node in "ab":
-                assert f"forge__of_{user}" in await until_seen(two.at[node], user, "forge__use")
+                assert f"forge__of_{user}" in await two.at[node][user].until_tool("forge__use")
                 assert (await two.use(node, user))["structuredContent"] == {"node": node}
         owners = [two.running(f"of-{user}") for user in USERS[1:]]
         assert {len(each) for each in owners} == {1}, "one process each"
@@ -116,21 +116,18 @@ async def test_another_value_is_another_launch_at_all_nodes_and_the_former_one_e
         for node, value in (("a", "one"), ("b", "two"), ("a", "three")):
             await two.give(node, value)
             for each in "ab":
-                await until_seen(two.at[each], user, f"forge__{value}")
+                await two.at[each][user].until_tool(f"forge__{value}")
                 assert (await two.use(each, user))["structuredContent"] == {"node": each}
             assert len(two.running(value)) == 1
 
-        async def ended() -> bool:
-            return not two.running("one") + two.running("two")
-
-        await until(ended)
+        await until_ended(two, "one", "two")
 
 
 async def test_a_node_that_is_drained_gives_launches_of_people_away_and_no_call_fails(tmp_path: Path) -> None:
     user = USERS[1]
     async with nodes_of_people(tmp_path) as two:
         for node in "ab":
-            await until_seen(two.at[node], user, "forge__use")
+            await two.at[node][user].until_tool("forge__use")
         await two.use("a", user)
         (owner,) = two.running(f"of-{user}")
         other = "b" if owner == "a" else "a"
@@ -144,9 +141,8 @@ async def test_a_node_that_is_drained_gives_launches_of_people_away_and_no_call_
 
             for node in "ab":
                 nursery.start_soon(call_all_the_time, node)
-            drained = await two.at[owner].operator.ask("POST", "/api/nodes/drain")
+            await two.at[owner].order("POST", "/nodes/drain")
             stopping.set()
-        assert drained.status_code == 200, drained.text
         assert [answer for answer in answers if answer.get("isError")] == []
         assert (await two.use(owner, user))["structuredContent"] == {"node": owner}
         assert two.running(f"of-{user}") == [other]
@@ -157,19 +153,16 @@ async def test_a_node_that_loses_its_lease_ends_launches_of_people_and_begins_th
 ) -> None:
     user = USERS[1]
     async with nodes_of_people(tmp_path, lease_s=2.0) as two:
-        await until_seen(two.at["a"], user, "forge__use")
+        await two.at["a"][user].until_tool("forge__use")
         await two.use("a", user)
         two.engine.kill()
-
-        async def ended() -> bool:
-            return not two.running(f"of-{user}")
 
         async def answers() -> bool:
             return not (await two.use("b", user)).get("isError")
 
-        await until(ended)
+        await until_ended(two, f"of-{user}")
         two.engine.start()
-        await until(answers)
+        await eventually(answers)
         assert len(two.running(f"of-{user}")) == 1
 
 
@@ -177,18 +170,16 @@ async def test_a_server_that_is_switched_off_is_off_for_all_people_at_all_nodes(
     users = USERS[1:5]
     async with nodes_of_people(tmp_path) as two:
         for user, node in ((user, node) for user in users for node in "ab"):
-            await until_seen(two.at[node], user, "forge__use")
+            await two.at[node][user].until_tool("forge__use")
 
         async def are_off(node: str, off: bool) -> bool:
-            rows = (await two.at[node].operator.ask("GET", "/api/status")).json()["servers"]
-            own = [row for row in rows if set(row.get("users", ())) & set(users)]
+            own = [row for row in await two.at[node].launches() if set(row["users"]) & set(users)]
             return len(own) == len(users) and all(row["disabled"] == off for row in own)
 
         for node, order in (("a", "disable"), ("b", "enable"), ("b", "disable"), ("a", "enable")):
-            done = await two.at[node].operator.ask("POST", f"/api/servers/forge/{order}")
-            assert done.status_code == 200, done.text
+            await two.at[node].ordered("forge", order)
             for each in "ab":
-                await until(partial(are_off, each, order == "disable"))
+                await eventually(partial(are_off, each, order == "disable"))
                 for user in users:
                     answer = await two.use(each, user)
                     assert bool(answer.get("isError")) == (order == "disable"), answer
@@ -201,16 +192,12 @@ async def test_a_launch_that_nobody_calls_has_no_actor_and_gets_one_again(
     monkeypatch.setattr(running_module, "LOOK_S", 0.01)
     user = USERS[1]
     async with nodes_of_people(tmp_path) as two:
-        await until_seen(two.at["a"], user, "forge__use")
+        await two.at["a"][user].until_tool("forge__use")
         (owner,) = two.running(f"of-{user}")
-        operator = two.at[owner].operator
-        (launch,) = (await operator.ask("GET", "/api/nodes")).json()["owns"]
-        assert (await operator.ask("POST", f"/api/servers/{launch}/sleep")).status_code == 200
+        (launch,) = (await two.at[owner].operator.page("/api/nodes"))["owns"]
+        await two.at[owner].ordered(launch, "sleep")
 
-        async def ended() -> bool:
-            return not two.running(f"of-{user}")
-
-        await until(ended)
+        await until_ended(two, f"of-{user}")
         for node in "abab":
             assert (await two.use(node, user))["structuredContent"] == {"node": node}
         assert two.running(f"of-{user}") == [owner], "it stays where it is"

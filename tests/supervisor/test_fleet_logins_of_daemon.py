@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from supervisor.host.datadir import open_data_dir
 from tests.fakes.login_site import LoginSite
 from tests.fleet.valkey import settle, valkey
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import world
+from tests.supervisor.test_fleet_launches_of_daemon import until_known
 from tests.supervisor.test_fleet_of_daemon import KEY
-from tests.supervisor.test_launches_of_daemon import until, until_seen
 from tests.supervisor.test_logins_of_daemon import CODE, IDENTITY, LoginWorld, address_of, servers_at
 
 pytestmark = pytest.mark.process
@@ -29,35 +30,24 @@ async def test_a_login_that_was_begun_at_one_node_is_finished_by_way_of_another_
             for name in "ab":
                 (tmp_path / name).mkdir()
                 fleet = {"engine": engine.url, "keys": [KEY], "node": name}
-                config = configuration(tmp_path / name, servers_at(site), auth="tokens", identity=IDENTITY, fleet=fleet)
                 directory = data.enter_context(open_data_dir(tmp_path / name / "data", {}))
-                client = await stack.enter_async_context(running(config, directory))
-                at[name] = LoginWorld(client, directory)
+                more: dict[str, Any] = {"waits": False, "auth": "tokens", "identity": IDENTITY, "fleet": fleet}
+                node = world(tmp_path / name, directory, servers_at(site), daemon={"connect": None}, **more)
+                at[name] = LoginWorld(await stack.enter_async_context(node))
             await at["a"].admit("ben", role="admin")
             at["b"].keys |= {"ben": at["a"].keys["ben"]}
             for each in at.values():
-                await until_known(each)
+                await until_known(each, "ben")
             begun = await at["a"].begin("ben")
             came_back = urlsplit(address_of(begun, "ben"))
             shown = await at["b"].http.get(f"{came_back.path}?{came_back.query}")
             (code,) = CODE.findall(shown.text)
-            waiting = await at["b"]["ben"].ask("GET", f"/api/logins/{begun['login']}")
-            assert waiting.json()["state"] == "pending"
+            assert (await at["b"]["ben"].page(f"/api/logins/{begun['login']}"))["state"] == "pending"
             done = await at["b"].answer("ben", begun, code)
             assert (done.status_code, done.json()["state"]) == (200, "done"), done.text
             for each in at.values():
-                await until_seen(each, "ben", "tickets__who")
+                await each["ben"].until_tool("tickets__who")
                 assert await each.token_used("ben") == "ben-1"
             nobody = await at["b"].http.get("/oauth/callback?state=AAAAAAAAAAAAAAAA&code=x")
             assert (nobody.status_code, "Nobody waits" in nobody.text) == (400, True)
             await stack.aclose()
-
-
-async def until_known(at: LoginWorld) -> None:
-    """Wait until a node knows the other node, and the token of somebody."""
-
-    async def known() -> bool:
-        told = (await at.operator.ask("GET", "/api/nodes")).json()
-        return len(told["nodes"]) == 2 and (await at["ben"].ask("GET", "/api/me")).status_code == 200
-
-    await until(known)

@@ -6,8 +6,9 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from supervisor.front import wiring
 from supervisor.front.pages.logs import PageSockets
 from supervisor.front.pages.view import View
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.identity import tokens
+from supervisor.identity import requester, tokens
 from supervisor.identity.operator_key import GOOD_FOR_S, KEY_FILE, OperatorKey, endpoint, sign_pass
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.refusal import HEADER
@@ -37,9 +38,8 @@ from supervisor.service.asking.elicitations import CallElicitations
 from supervisor.store.database import WriteBehind
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryPeer, MemoryTransport
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.daemon import World, configuration, running
+from tests.fakes.memory import MemoryTransport
+from tests.scenario.daemon import World, configuration, running, world
 
 IDENTITY: dict[str, Any] = {
     "users": {"ana": {"role": "admin"}, "ben": {}, "cem": {"role": "auditor"}},
@@ -64,48 +64,42 @@ def connect(server: DeployedServer) -> MemoryTransport:
     return MemoryTransport(FakeServer(tools=tools, silent_at={"events/stream"}).serve)
 
 
-@asynccontextmanager
-async def doorway(
-    directory: Path,
-    data: DataDir,
-    servers: dict[str, Any] = SERVERS,
-    identity: dict[str, Any] = IDENTITY,
-    **settings: Any,
-) -> AsyncIterator[World]:
-    config = configuration(directory, servers, auth="tokens", identity=identity, **settings)
-    async with running(config, data, connect=connect) as client:
-        at = World(client, data)
-        await at.operator.ready()
-        yield at
+def doorway(
+    directory: Path, data: DataDir, servers: dict[str, Any] = SERVERS, *users: str, **settings: Any
+) -> AbstractAsyncContextManager[World]:
+    """A daemon to which these users are admitted, as members."""
+    given = {"auth": "tokens", "identity": IDENTITY, "people": {user: {} for user in users}, **settings}
+    return world(directory, data, servers, daemon={"connect": connect}, **given)
 
 
 @pytest.mark.case("I11")
-@pytest.mark.parametrize(
-    "path", ["/mcp", "/mcp/all", "/mcp/servers/clock", "/mcp/servers/none", "/api/status", "/none"]
-)
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PUT"])
-async def test_whoever_shows_nothing_is_told_of_nothing(tmp_path: Path, data: DataDir, method: str, path: str) -> None:
+async def test_whoever_shows_nothing_is_told_of_nothing(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requester, "BURST", 1000)
+    paths = ("/mcp", "/mcp/all", "/mcp/servers/clock", "/mcp/servers/none", "/api/status", "/none")
     async with doorway(tmp_path, data, {}) as at:
-        told = {}
-        for shown in (None, "mcpv_none", "x"):
-            answer = await at[shown].ask(method, path, content=b"no json")
-            assert answer.status_code == 401
-            assert answer.headers["www-authenticate"].startswith('Bearer realm="mcpvisor"')
-            assert answer.json()["error"]["data"]["type"] == "unauthenticated"
-            told[shown] = answer.headers["www-authenticate"], answer.content
-        assert len(set(told.values())) == 2
+        for case in product(("GET", "POST", "DELETE", "PUT"), paths):
+            told = set()
+            for shown in (None, "mcpv_none", "x"):
+                answer = await at[shown].ask(*case, content=b"no json")
+                assert answer.status_code == 401, case
+                assert answer.headers["www-authenticate"].startswith('Bearer realm="mcpvisor"'), case
+                assert answer.json()["error"]["data"]["type"] == "unauthenticated", case
+                told.add((answer.headers["www-authenticate"], answer.content))
+            assert len(told) == 2, case
 
 
 async def test_what_anybody_may_know_needs_no_token(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, {}) as at:
+    async with doorway(tmp_path, data) as at:
         for path in ("/", "/healthz", "/readyz"):
             assert (await at.ask("GET", path)).status_code in (200, 503)
+        assert await at.page("/readyz") == {"ready": True}, "no names"
+        assert "servers" in await at.operator.page("/readyz")
 
 
 async def test_people_see_and_call_what_is_theirs(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        for user in ("ana", "ben", "cem"):
-            await at.admit(user, role="admin")
+    async with doorway(tmp_path, data, people={user: {"role": "admin"} for user in ("ana", "ben", "cem")}) as at:
         assert await at.operator.tools() == [
             *("clock__tell_time", "search__find_page", "search__read_page"),
             *("vault__find_canary", "vault__open_canary"),
@@ -129,28 +123,30 @@ async def test_people_see_and_call_what_is_theirs(tmp_path: Path, data: DataDir)
 
 
 @pytest.mark.case("I01")
-@pytest.mark.parametrize("probe", ["vault", "vault:open_canary", "vault-open_canary", "open_canary", "find canary"])
-async def test_one_beside_another_gets_what_one_alone_gets(tmp_path: Path, data: DataDir, probe: str) -> None:
+async def test_one_beside_another_gets_what_one_alone_gets(tmp_path: Path, data: DataDir) -> None:
     """The twin daemons: ben beside ana with a vault, and ben where there is neither."""
     said: list[list[Any]] = []
     alone = {name: entry for name, entry in SERVERS.items() if name != "vault"}
     for servers in (SERVERS, alone):
-        async with doorway(tmp_path, data, servers) as at:
-            await at.admit("ben")
+        async with doorway(tmp_path, data, servers, "ben") as at:
+            ben = at["ben"]
             answers = [
-                await at["ben"].send("initialize", protocolVersion="2025-11-25"),
-                await at["ben"].at("/mcp/all").send("tools/list"),
-                await at["ben"].send("tools/call", name="discover_mcp_tools", arguments={"query": probe}),
-                await at["ben"].send("tools/call", name="discover_mcp_tools", arguments={"query": "*", "limit": 50}),
-                await at["ben"].send("tools/call", name="execute_mcp_tool", arguments={"tool_path": probe}),
-                await at["ben"].send("tools/call", name=probe, arguments={}),
-                await at["ben"].at(f"/mcp/servers/{probe}").send("tools/list"),
-                await at["ben"].send("resources/list"),
-                await at["ben"].send("resources/read", uri=f"mcp://{probe}/x"),
-                await at["ben"].ask("GET", "/api/status"),
-                await at["ben"].ask("GET", f"/api/servers/{probe}"),
-                await at["ben"].ask("POST", "/api/access-tokens", json={"user": "ben"}),
+                await ben.send("initialize", protocolVersion="2025-11-25"),
+                await ben.at("/mcp/all").send("tools/list"),
+                await ben.send("tools/call", name="discover_mcp_tools", arguments={"query": "*", "limit": 50}),
+                await ben.send("resources/list"),
+                await ben.ask("GET", "/api/status"),
+                await ben.ask("POST", "/api/access-tokens", json={"user": "ben"}),
             ]
+            for probe in ("vault", "vault:open_canary", "vault-open_canary", "open_canary", "find canary"):
+                answers += [
+                    await ben.send("tools/call", name="discover_mcp_tools", arguments={"query": probe}),
+                    await ben.send("tools/call", name="execute_mcp_tool", arguments={"tool_path": probe}),
+                    await ben.send("tools/call", name=probe, arguments={}),
+                    await ben.at(f"/mcp/servers/{probe}").send("tools/list"),
+                    await ben.send("resources/read", uri=f"mcp://{probe}/x"),
+                    await ben.ask("GET", f"/api/servers/{probe}"),
+                ]
             said.append([(answer.status_code, without_time(answer.text)) for answer in answers])
     for beside, by_itself in zip(*said, strict=True):
         assert beside == by_itself
@@ -166,10 +162,10 @@ async def test_a_token_that_is_revoked_or_expired_lets_nobody_in(tmp_path: Path,
     async with doorway(tmp_path, data, {}) as at:
         id_ = await at.admit("ben", label="laptop")
         assert (await at["ben"].send("ping")).status_code == 200
-        (row,) = (await at.operator.ask("GET", "/api/access-tokens")).json()["tokens"]
+        (row,) = (await at.operator.page("/api/access-tokens"))["tokens"]
         assert (row["id"], row["user"], row["label"], row["role"]) == (id_, "ben", "laptop", "member")
         assert at.keys["ben"] not in json.dumps(row)
-        assert (await at.operator.ask("DELETE", f"/api/access-tokens/{id_}")).status_code == 200
+        await at.order("DELETE", f"/access-tokens/{id_}")
         assert (await at["ben"].send("ping")).status_code == 401
         for who in ("ben", "operator"):
             path = f"/api/access-tokens/{id_}"
@@ -192,12 +188,9 @@ async def test_a_token_that_cannot_be_made_says_why(
 
 
 async def test_what_is_wrong_in_the_file_is_told_to_auditors_alone(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        for user in ("ben", "cem"):
-            await at.admit(user, role="auditor")
-        file = tmp_path / "mcp.json"
-        file.write_text(file.read_text().replace('"mcpServers"', '"mcpServers": 1, "canary"', 1))
-        assert (await at.operator.ask("POST", "/api/reload")).status_code == 422
+    async with doorway(tmp_path, data, people={user: {"role": "auditor"} for user in ("ben", "cem")}) as at:
+        at.path.write_text(at.path.read_text().replace('"mcpServers"', '"mcpServers": 1, "canary"', 1))
+        await at.reload(422)
         told = {}
         for who in (None, "ben", "cem", "operator"):
             answers = [await at[who].ask("GET", path) for path in ("/readyz", "/api/status", "/api/none")]
@@ -208,13 +201,12 @@ async def test_what_is_wrong_in_the_file_is_told_to_auditors_alone(tmp_path: Pat
 
 @pytest.mark.case("D10")
 async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, {}) as at:
-        await at.admit("ben")
+    async with doorway(tmp_path, data, {}, "ben") as at:
         keys = at.keys
     async with doorway(tmp_path, data, {}) as at:
         at.keys = keys
         assert (await at["ben"].send("ping")).status_code == 200
-    async with doorway(tmp_path, data, {}, {"users": {"ana": {}}}) as at:
+    async with doorway(tmp_path, data, {}, identity={"users": {"ana": {}}}) as at:
         at.keys = keys
         assert (await at["ben"].send("ping")).status_code == 401
         unknown = await at.operator.ask("POST", "/api/access-tokens", json={"user": "ben"})
@@ -226,8 +218,7 @@ async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tm
 async def test_guessing_is_slow_and_keeps_nobody_out_who_is_right(
     tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with doorway(tmp_path, data, {}) as at:
-        await at.admit("ben")
+    async with doorway(tmp_path, data, {}, "ben") as at:
         statuses = [(await at["x"].send("ping")).status_code for _ in range(13)]
         assert statuses == [401] * 10 + [429] * 3
         refused = await at["x"].send("ping")
@@ -237,94 +228,87 @@ async def test_guessing_is_slow_and_keeps_nobody_out_who_is_right(
         assert (await at["ben"].send("ping")).status_code == 200
 
 
-ENDS = {
-    "revoked": lambda at, id_, path: at.operator.ask("DELETE", f"/api/access-tokens/{id_}"),
-    "no user any more": lambda at, id_, path: edited(at, path, {"users": {"ana": {}}}),
-    "in no team any more": lambda at, id_, path: edited(at, path, {"users": {"ana": {}, "ben": {}}}),
-    "of a team without servers": lambda at, id_, path: edited(
-        at, path, {**IDENTITY, "teams": {"core": {"members": ["ana", "ben"]}}}
-    ),
-    "no user of a server any more": lambda at, id_, path: edited(at, path, IDENTITY, {**OF_BOTH, "vault": OF_ANA}),
+ENDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "no user any more": ({"users": {"ana": {}}}, {}),
+    "in no team any more": ({"users": {"ana": {}, "ben": {}}}, {}),
+    "of a team without servers": ({**IDENTITY, "teams": {"core": {"members": ["ana", "ben"]}}}, {}),
+    "no user of a server any more": (IDENTITY, {"vault": {"command": "x", "users": ["ana"]}}),
 }
-OF_ANA: dict[str, Any] = {"command": "x", "users": ["ana"]}
+"""Who is known then, and which servers are different."""
 OF_BOTH: dict[str, Any] = {"search": {"command": "x"}, "vault": {"command": "x", "users": ["ana", "ben"]}}
 
 
-async def edited(
-    at: World, path: Path, identity: dict[str, Any], servers: dict[str, Any] | None = None
-) -> httpx2.Response:
-    """Change who is known, or who has which server, and have that read."""
-    configuration(path, OF_BOTH if servers is None else servers, auth="tokens", identity=identity)
-    return await at.operator.ask("POST", "/api/reload")
-
-
 @pytest.mark.case("W10", "D10", "I12", "I17")
-@pytest.mark.parametrize("why", ENDS)
+@pytest.mark.parametrize("why", ["revoked", *ENDS])
 async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir, why: str) -> None:
     async with doorway(tmp_path, data, OF_BOTH) as at:
         ids = {user: await at.admit(user) for user in ("ben", "ana")}
-        ended = {user: trio.Event() for user in ids}
-        port = int(str(at.http.base_url).rstrip("/").rpartition(":")[2])
+        ended = {what: trio.Event() for what in (*ids, "socket")}
 
         async def listen(user: str, *, task_status: trio.TaskStatus[None]) -> None:
             opened = await at[user].send("initialize", protocolVersion="2025-11-25")
-            headers = {"authorization": f"Bearer {at.keys[user]}", "accept": "text/event-stream"}
+            headers = {**at[user].headers, "accept": "text/event-stream"}
             headers["mcp-session-id"] = opened.headers["mcp-session-id"]
-            async with at.http.stream("GET", "/mcp", headers=headers, timeout=60) as answer:
+            async with at.http.stream("GET", "/mcp", headers=headers) as answer:
                 assert answer.status_code == 200
                 task_status.started()
-                with suppress(httpx2.HTTPError):
-                    async for _ in answer.aiter_bytes():
-                        pass
+                await until_its_end(answer)
             ended[user].set()
 
         async def speak(*, task_status: trio.TaskStatus[None]) -> None:
-            async with open_websocket(port, "/ws", [("authorization", f"Bearer {at.keys['ben']}")]) as socket:
+            async with at["ben"].websocket("/ws") as socket:
                 task_status.started()
                 with pytest.raises(ConnectionClosed):
                     await socket.get_message()
+            ended["socket"].set()
 
         async with trio.open_nursery() as nursery:
             await nursery.start(listen, "ben")
             await nursery.start(listen, "ana")
             await nursery.start(speak)
-            assert (await ENDS[why](at, ids["ben"], tmp_path)).status_code == 200  # type: ignore[no-untyped-call]
+            if why == "revoked":
+                await at.order("DELETE", f"/access-tokens/{ids['ben']}")
+            else:
+                identity, servers = ENDS[why]
+                await at.edit({**OF_BOTH, **servers}, auth="tokens", identity=identity)
             with trio.fail_after(20):
                 await ended["ben"].wait()
+                await ended["socket"].wait()
             assert (await at["ana"].send("ping")).status_code == 200
             assert not ended["ana"].is_set() or why != "revoked"
-            nursery.cancel_scope.deadline = trio.current_time() + 2
+            nursery.cancel_scope.cancel()
+
+
+async def until_its_end(answer: httpx2.Response) -> None:
+    with suppress(httpx2.HTTPError):
+        async for _ in answer.aiter_bytes():
+            pass
 
 
 @pytest.mark.case("W10", "I12")
 async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, OF_BOTH) as at:
         await at.admit("ben", expires_in_s=1.5)
-        bearer = f"Bearer {at.keys['ben']}"
-        opened = await at["ben"].send("initialize", protocolVersion="2025-11-25")
+        ben = at["ben"]
+        opened = await ben.send("initialize", protocolVersion="2025-11-25")
         session = {"mcp-session-id": opened.headers["mcp-session-id"], "accept": "text/event-stream"}
         listen = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         ended: list[str] = []
 
         async def stream(name: str, method: str, headers: dict[str, str], content: bytes = b"") -> None:
-            headers = {**headers, "authorization": bearer}
-            async with at.http.stream(method, "/mcp", headers=headers, content=content, timeout=60) as answer:
+            async with at.http.stream(method, "/mcp", headers={**headers, **ben.headers}, content=content) as answer:
                 assert answer.status_code == 200
-                with suppress(httpx2.HTTPError):
-                    async for _ in answer.aiter_bytes():
-                        pass
+                await until_its_end(answer)
             ended.append(name)
 
         async def events() -> None:
-            headers = {**modern_headers("events/stream"), "authorization": bearer}
-            body = modern("events/stream", {"name": "tick"})
+            headers, body = modern_headers("events/stream"), modern("events/stream", {"name": "tick"})
             with suppress(httpx2.HTTPError):
-                await at.http.post("/mcp/servers/search", headers=headers, content=body, timeout=60)
+                await ben.ask("POST", "/mcp/servers/search", headers=headers, content=body)
             ended.append("events")
 
         async def socket() -> None:
-            port = int(str(at.http.base_url).rstrip("/").rpartition(":")[2])
-            async with open_websocket(port, "/ws", [("authorization", bearer)]) as socket:
+            async with ben.websocket("/ws") as socket:
                 with pytest.raises(ConnectionClosed):
                     await socket.get_message()
             ended.append("socket")
@@ -336,32 +320,28 @@ async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: 
                 nursery.start_soon(socket)
                 nursery.start_soon(events)
         assert sorted(ended) == ["events", "listen", "socket", "stream"]
-        assert (await at["ben"].send("ping")).status_code == 401
+        assert (await ben.send("ping")).status_code == 401
 
 
 @pytest.mark.case("I23")
 async def test_nobody_takes_all_connections_from_others(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, {}, max_connections=12) as at:
-        for user in ("ana", "ben"):
-            await at.admit(user)
-        port = int(str(at.http.base_url).rstrip("/").rpartition(":")[2])
+    async with doorway(tmp_path, data, {}, "ana", "ben", max_connections=12) as at:
         async with AsyncExitStack() as sockets:
             for _ in range(6):
-                shown = [("authorization", f"Bearer {at.keys['ana']}")]
-                await sockets.enter_async_context(open_websocket(port, "/ws", shown))
+                await sockets.enter_async_context(at["ana"].websocket("/ws"))
             refused = await at["ana"].send("ping")
             assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
             assert refused.json()["error"]["data"]["type"] == "overloaded"
             assert "6 requests of yours are open" in refused.json()["error"]["message"]
             assert (await at["ben"].send("ping")).status_code == 200
-            assert (await at.operator.ask("GET", "/api/status")).status_code == 200
+            await at.order("GET", "/status")
         while (await at["ana"].send("ping")).status_code == 429:  # the ends of sockets are seen one after the other
             pass
 
 
 async def tools_by_bridge(at: World) -> set[str]:
     """Which tools a program finds that speaks through `mcpvisor stdio`."""
-    async with open_connection(read_address(f"{str(at.http.base_url).rstrip('/')}/mcp/all")) as connection:
+    async with open_connection(read_address(f"{at.url}/mcp/all")) as connection:
         await connection.send(modern("tools/list"))
         answer = json.loads(await connection.receive() or b"")
     return {tool["name"] for tool in answer["result"]["tools"]}
@@ -370,8 +350,7 @@ async def tools_by_bridge(at: World) -> set[str]:
 async def test_the_bridge_comes_in_by_the_token_of_its_user_or_as_the_operator(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with doorway(tmp_path, data) as at:
-        await at.admit("ben")
+    async with doorway(tmp_path, data, SERVERS, "ben") as at:
         assert len(await tools_by_bridge(at)) == 5, "whoever can read the key of the daemon is its operator"
         monkeypatch.setenv("MCPVISOR_TOKEN", at.keys["ben"])
         assert await tools_by_bridge(at) == {"clock__tell_time", "search__find_page", "search__read_page"}
@@ -382,31 +361,21 @@ async def test_the_bridge_comes_in_by_the_token_of_its_user_or_as_the_operator(
 
 async def test_a_page_opens_a_socket_with_a_subprotocol_or_a_ticket(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
-        port = at.http.base_url.port
-        assert port is not None
         id_ = await at.admit("ben")
 
         async def tools(path: str, *offered: str) -> list[str] | int:
-            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-            asked = [
-                {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params},
-                {"jsonrpc": "2.0", "method": "notifications/initialized"},
-                {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}},
-            ]
-            status: list[str] | int = 0
+            told: list[str] | int = 0
             try:
-                async with open_websocket(port, path, subprotocols=("mcp", *offered)) as socket:
+                async with at.websocket(path, ("mcp", *offered)) as socket:
                     assert socket.subprotocol == "mcp"
-                    for message in asked:
-                        await socket.send_message(json.dumps(message))
-                    answers = [json.loads(await socket.get_message()) for _ in range(2)]
-                    listed = answers[1]["result"]["tools"]
-                    status = sorted(each["name"] for each in listed)
+                    await socket.send_message(modern("tools/list").decode())
+                    listed = json.loads(await socket.get_message())["result"]["tools"]
+                    told = sorted(each["name"] for each in listed)
             except* ConnectionRejected as refused:
                 (rejection,) = refused.exceptions
                 assert isinstance(rejection, ConnectionRejected)
-                status = int(rejection.status_code)
-            return status
+                told = int(rejection.status_code)
+            return told
 
         async def ticket() -> str:
             answer = await at["ben"].ask("POST", "/api/tickets")
@@ -421,52 +390,48 @@ async def test_a_page_opens_a_socket_with_a_subprotocol_or_a_ticket(tmp_path: Pa
         assert await tools(f"/mcp/all?ticket={given}") == own
         assert await tools(f"/mcp/all?ticket={given}") == 401
         stale = await ticket()
-        assert (await at.operator.ask("DELETE", f"/api/access-tokens/{id_}")).status_code == 200
+        await at.order("DELETE", f"/access-tokens/{id_}")
         assert await tools(f"/mcp/all?ticket={stale}") == 401
         assert (await at["ben"].ask("POST", "/api/tickets")).status_code == 401
 
 
-@pytest.mark.parametrize("path", ["/api/events", "/api/logs"])
-async def test_a_page_reads_what_happens_by_a_subprotocol_or_a_ticket(tmp_path: Path, data: DataDir, path: str) -> None:
-    async with doorway(tmp_path, data) as at:
-        port = at.http.base_url.port
-        assert port is not None
-        await at.admit("ben")
-        async with open_websocket(port, path, subprotocols=("mcp", f"mcp.auth.{at.keys['ben']}")) as socket:
-            assert socket.subprotocol == "mcp", "a browser takes no handshake without one that it offered"
-        ticket = (await at["ben"].ask("POST", "/api/tickets")).json()["ticket"]
-        async with open_websocket(port, f"{path}?ticket={ticket}") as socket:
-            assert socket.subprotocol is None
-        with pytest.RaisesGroup(ConnectionRejected):
-            async with open_websocket(port, f"{path}?ticket={ticket}"):
-                pass
+async def test_a_page_reads_what_happens_by_a_subprotocol_or_a_ticket(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, SERVERS, "ben") as at:
+        for path in ("/api/events", "/api/logs"):
+            async with at.websocket(path, ("mcp", f"mcp.auth.{at.keys['ben']}")) as socket:
+                assert socket.subprotocol == "mcp", "a browser takes no handshake without one that it offered"
+            ticket = (await at["ben"].ask("POST", "/api/tickets")).json()["ticket"]
+            async with at.websocket(f"{path}?ticket={ticket}") as socket:
+                assert socket.subprotocol is None, path
+            with pytest.RaisesGroup(ConnectionRejected):
+                async with at.websocket(f"{path}?ticket={ticket}"):
+                    pass
 
 
 async def test_commands_follow_what_happens_by_a_token_or_as_the_operator(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with doorway(tmp_path, data) as at:
-        url = str(at.http.base_url)
         await at.admit("ben")
         for token in ("", at.keys["ben"]):
             if token:
                 monkeypatch.setenv("MCPVISOR_TOKEN", token)
-            async with open_socket(url, "/api/events?after=0") as socket:
+            async with open_socket(at.url, "/api/events?after=0") as socket:
                 hello = await socket.receive()
                 assert ("revision" in hello) == (not token), "a member is not told how much changed for others"
         monkeypatch.setenv("MCPVISOR_TOKEN", "mcpv_wrong")
         with pytest.raises(RequestRefused, match="the token is not known here"):
-            async with open_socket(url, "/api/events?after=0"):
+            async with open_socket(at.url, "/api/events?after=0"):
                 pass
         monkeypatch.delenv("MCPVISOR_TOKEN")
         (tmp_path / "data" / "page.key").unlink()
         with pytest.raises(RequestRefused, match="does not have the key of a daemon of this user"):
-            async with open_socket(url, "/api/events?after=0"):
+            async with open_socket(at.url, "/api/events?after=0"):
                 pass
 
 
 async def test_an_operator_asks_several_things_at_once_and_one_after_the_other(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, {}) as at, connect_daemon(str(at.http.base_url)) as client:
+    async with doorway(tmp_path, data, {}) as at, connect_daemon(at.url) as client:
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(client.perform, operations.STATUS)
@@ -622,7 +587,7 @@ async def test_whoever_comes_through_a_proxy_is_told_nothing_of_the_key(tmp_path
 async def test_a_stranger_hears_nothing_of_how_much_there_is(tmp_path: Path, data: DataDir) -> None:
     """Not of servers that are still on their way, nor of questions that wait for the operator."""
     never = {"slow": {"command": "x"}, "slower": {"command": "x"}}
-    config = configuration(tmp_path, never, auth="tokens", identity=IDENTITY)
+    fakes = {name: FakeServer(silent_at={"initialize", "server/discover"}) for name in never}
     question = Question("elicitation/create", msgspec.Raw(b'{"message":"?","requestedSchema":{"type":"object"}}'))
     shown: list[View] = []
 
@@ -630,21 +595,17 @@ async def test_a_stranger_hears_nothing_of_how_much_there_is(tmp_path: Path, dat
         shown.append(view)
         return PageSockets(view)
 
-    async def silent(peer: MemoryPeer) -> int:
-        del peer
-        await trio.sleep_forever()
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wiring, "PageSockets", keep)
-        async with running(config, data, connect=lambda server: MemoryTransport(silent)) as http:
+        async with world(tmp_path, data, never, fakes, waits=False, auth="tokens", identity=IDENTITY) as at:
             (view,) = shown
             asked = CallElicitations(view.elicitations, "slow", timeout_s=60)
             for _ in range(3):
                 asked.offer(question, Reply())
-            ready = await http.get("/readyz")
+            ready = await at.ask("GET", "/readyz")
             assert (ready.status_code, ready.json()["ready"]) == (503, False)
             assert not re.search("[0-9]|slow", ready.text)
-            page = (await http.get("/ui/sign-in")).text
+            page = (await at.ask("GET", "/ui/sign-in")).text
             assert "badge" not in page
             assert "<nav" in page
             assert "/ui/servers" not in page
@@ -653,36 +614,29 @@ async def test_a_stranger_hears_nothing_of_how_much_there_is(tmp_path: Path, dat
 async def test_a_member_cannot_tell_from_the_numbers_of_calls_how_many_others_made(
     tmp_path: Path, data: DataDir
 ) -> None:
-    async with doorway(tmp_path, data) as at:
-        for user in ("ana", "ben"):
-            await at.admit(user, role="admin")
-
-        async def numbers(who: str, **query: Any) -> Any:
-            return (await at[who].ask("GET", "/api/calls", params=query)).json()
-
+    async with doorway(tmp_path, data, SERVERS, "ana", "ben") as at:
         for number in range(3):
             await at["ben"].result("clock-tell_time", n=number)
             for _ in range(number * 2):
                 await at["ana"].result("clock-tell_time")
-        told = await numbers("ben")
+        told = await at["ben"].page("/api/calls")
         mine = [row["number"] for row in told["calls"]]
         assert len(set(mine)) == 3
         assert max(mine) - min(mine) > 1000, "they are in no order"
         assert told["newest"] == mine[0]
         await at["ana"].result("clock-tell_time")
-        assert (await numbers("ben"))["newest"] == told["newest"]
-        first = await numbers("ben", limit=1)
-        rest = await numbers("ben", limit=5, before=first["next"])
+        assert (await at["ben"].page("/api/calls"))["newest"] == told["newest"]
+        first = await at["ben"].page("/api/calls", limit=1)
+        rest = await at["ben"].page("/api/calls", limit=5, before=first["next"])
         assert [row["number"] for row in (*first["calls"], *rest["calls"])] == mine
-        every = await numbers("operator", limit=100)
+        every = await at.operator.page("/api/calls", limit=100)
         assert [row["number"] for row in every["calls"]] == sorted(
             (row["number"] for row in every["calls"]), reverse=True
         )
 
 
 async def test_a_member_sees_on_the_dashboard_how_to_connect_a_client(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, public_url="https://mcp.example") as at:
-        await at.admit("ben")
+    async with doorway(tmp_path, data, SERVERS, "ben", public_url="https://mcp.example") as at:
         page = (await at["ben"].ask("GET", "/ui")).text
         assert "<code>https://mcp.example/mcp</code>" in page
         assert "<code>https://mcp.example/mcp/servers/clock</code>" in page
@@ -691,16 +645,9 @@ async def test_a_member_sees_on_the_dashboard_how_to_connect_a_client(tmp_path: 
 
 async def test_a_member_is_not_told_the_names_of_profiles_by_a_wrong_one(tmp_path: Path, data: DataDir) -> None:
     profiles = {"salary-review": {"servers": ["clock"]}}
-    async with doorway(tmp_path, data, profiles=profiles) as at:
-        await at.admit("ben")
+    async with doorway(tmp_path, data, SERVERS, "ben", profiles=profiles) as at:
         for wrong in ("x", "salary-revew"):
             answer = await at["ben"].at(f"/mcp?profile={wrong}").send("tools/list")
             assert (answer.status_code, "salary-review" in answer.text) == (404, False)
         assert "salary-review" in (await at.operator.at("/mcp?profile=x").send("tools/list")).text
         assert (await at["ben"].at("/mcp?profile=salary-review").send("tools/list")).status_code == 200
-
-
-async def test_a_probe_without_a_token_is_told_no_names(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        assert (await at.ask("GET", "/readyz")).json() == {"ready": True}
-        assert "servers" in (await at.operator.ask("GET", "/readyz")).json()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actors.launch import server_of
 from supervisor.host.datadir import DataDir
 from tests.fakes.page_figures import Element, figures_of, read
-from tests.scenario.daemon import World, configuration, running
-from tests.supervisor.test_launches_of_daemon import IDENTITY, Processes, until_seen
+from tests.scenario.daemon import World
+from tests.supervisor.test_launches_of_daemon import IDENTITY, Processes
 from tests.supervisor.test_launches_of_daemon import doorway as launches_doorway
 
 USERS = IDENTITY["users"]
@@ -23,18 +21,13 @@ OF_ANA, OF_BEN = "as_canary_ana_1_beta", "as_canary_ben_1_beta"
 """A tool of the launch of each; the real server would not say their secrets."""
 
 
-@asynccontextmanager
-async def doorway(directory: Path, data: DataDir) -> AsyncIterator[World]:
-    async with launches_doorway(directory, data, Processes(), OF_ROLES) as at:
-        for user, role in ROLES.items():
-            await at.admit(user, role=role)
-        yield at
+def doorway(directory: Path, data: DataDir) -> AbstractAsyncContextManager[World]:
+    people = {user: {"role": role} for user, role in ROLES.items()}
+    return launches_doorway(directory, data, Processes(), OF_ROLES, people=people)
 
 
 async def tools(at: World, who: str, **query: str) -> dict[str, Any]:
-    answer = await at[who].ask("GET", "/api/tools", params={"limit": "500", **query})
-    assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
+    told = await at[who].page("/api/tools", limit=500, **query)
     assert told["total"] == len(told["tools"]) == sum(told["by_safety"].values())
     return {row["path"]: row for row in told["tools"]}
 
@@ -46,8 +39,7 @@ async def page(at: World, who: str, path: str) -> Element:
 
 
 async def launch(at: World, user: str, server: str) -> str:
-    rows = (await at.operator.ask("GET", "/api/status")).json()["servers"]
-    (name,) = (row["server"] for row in rows if user in row.get("users", ()) and server_of(row["server"]) == server)
+    (name,) = (row["server"] for row in await at.launches(server) if user in row["users"])
     return str(name)
 
 
@@ -58,8 +50,8 @@ def section(shown: Element, name: str) -> Element:
 async def test_whoever_asks_has_the_tools_of_their_own_launches_and_of_no_others(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         for who in ("ana", "ben"):
-            await until_seen(at, who, "forge__use_forge")
-        await until_seen(at, "ben", "look__as___mode_dark")
+            await at[who].until_tool("forge__use_forge")
+        await at["ben"].until_tool("look__as___mode_dark")
         common = {"clock:as_anybody", "clock:use_clock"}
         plain, dark = {"look:as___mode_plain", "look:use_look"}, {"look:as___mode_dark", "look:use_look"}
         assert (await tools(at, "operator")).keys() == common | plain, "what all share"
@@ -69,7 +61,7 @@ async def test_whoever_asks_has_the_tools_of_their_own_launches_and_of_no_others
         assert (await tools(at, "ben", servers="forge")).keys() == {f"forge:{OF_BEN}", "forge:use_forge"}
         assert await tools(at, "cem", servers="forge") == {}
         assert (await tools(at, "ana"))["forge:use_forge"]["calls"] == 0
-        await at["ana"].result("execute_mcp_tool", tool_path="forge:use_forge", arguments={})
+        await at["ana"].executed("forge:use_forge")
         assert (await tools(at, "ana"))["forge:use_forge"]["calls"] == 1
         for who in ("ana", "ben", "operator"):
             named = await at[who].ask("GET", "/api/tools", params={"servers": await launch(at, "ana", "forge")})
@@ -80,7 +72,7 @@ async def test_whoever_asks_has_the_tools_of_their_own_launches_and_of_no_others
 async def test_the_page_of_ones_own_tool_is_there_and_it_can_be_tried(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         for who in ("ana", "ben"):
-            await until_seen(at, who, "forge__use_forge")
+            await at[who].until_tool("forge__use_forge")
         listed = section(await page(at, "ana", "/ui/tools?servers=forge"), "tools")
         assert listed.one("h2").text == "2 tools"
         links = [each.attributes["href"] for each in listed.one("tbody").all("a")]
@@ -99,8 +91,8 @@ async def test_the_page_of_ones_own_tool_is_there_and_it_can_be_tried(tmp_path: 
 async def test_the_page_of_a_launch_says_for_whom_it_is_and_what_it_offers(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         for who in ("ana", "ben"):
-            await until_seen(at, who, "forge__use_forge")
-        await at["ana"].result("execute_mcp_tool", tool_path="forge:use_forge", arguments={})
+            await at[who].until_tool("forge__use_forge")
+        await at["ana"].executed("forge:use_forge")
         of_ana, of_ben = await launch(at, "ana", "forge"), await launch(at, "ben", "forge")
         own = await page(at, "ana", f"/ui/servers/{of_ana}")
         assert own.one("h1").text == "forge, for ana"
@@ -119,9 +111,9 @@ async def test_the_page_of_a_launch_says_for_whom_it_is_and_what_it_offers(tmp_p
         tiles = {each.children[0].text: each.children[1] for each in foreign.one("dl").children}
         assert (tiles["Tools"].text, tiles["Calls, last hour"].text) == ("2", "0 0 failed, 0 not sent")
         assert "%" not in tiles["Tokens"].text, "it has no part of what all share"
-        row = (await at["cem"].ask("GET", f"/api/servers/{of_ben}")).json()
+        row = await at["cem"].row(of_ben)
         assert row["tool_names"] == ["use_forge", OF_BEN]
-        assert "tool_names" not in (await at["cem"].ask("GET", "/api/servers/clock")).json()
+        assert "tool_names" not in await at["cem"].row("clock")
         names = [each.text for each in (await page(at, "ana", "/ui/servers")).one("tbody").all("a")]
         assert {"forge", "forge, for ana", "forge, for ben"} <= {*names}
 
@@ -133,7 +125,7 @@ async def test_the_page_of_a_server_says_for_whom_it_runs_and_whose_values_are_m
         before = await page(at, "ana", "/ui/servers/forge")
         assert "Missing: TOKEN of cem, dan" in section(before, "people").text
         for who in ("ana", "ben"):
-            await until_seen(at, who, "forge__use_forge")
+            await at[who].until_tool("forge__use_forge")
         shown = await page(at, "ana", "/ui/servers/forge")
         assert shown.one("h1").text == "forge"
         assert section(shown, "state").one("p").text.startswith("▲ per user")
@@ -162,7 +154,7 @@ async def test_the_page_of_a_server_says_for_whom_it_runs_and_whose_values_are_m
 
 async def test_who_may_not_give_for_others_is_asked_for_what_is_their_own(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
-        await until_seen(at, "ben", "forge__use_forge")
+        await at["ben"].until_tool("forge__use_forge")
         people = section(await page(at, "cem", "/ui/servers/forge"), "people")
         assert "Missing: your TOKEN" in people.text
         assert "dan" not in people.text, "an auditor is not told who lacks what"
@@ -178,7 +170,7 @@ async def test_launches_that_are_not_listed_are_counted(
     monkeypatch.setattr("supervisor.front.ui.pages.MAX_NAMES", 1)
     async with doorway(tmp_path, data) as at:
         for who in ("ana", "ben"):
-            await until_seen(at, who, "forge__use_forge")
+            await at[who].until_tool("forge__use_forge")
         people = section(await page(at, "ana", "/ui/servers/forge"), "people")
         assert len(people.all("a")) == 1
         assert [each.text for each in figures_of(people) if each.place.endswith("p")] == [
@@ -191,7 +183,7 @@ async def test_a_server_that_some_share_and_others_have_by_their_values_says_bot
 ) -> None:
     async with doorway(tmp_path, data) as at:
         for who in ("ben", "cem"):
-            await until_seen(at, who, "look__as___mode_dark")
+            await at[who].until_tool("look__as___mode_dark")
         shown = await page(at, "ana", "/ui/servers/look")
         people = section(shown, "people").text
         assert people.startswith("For whom It is started for some by their values: ben, cem ")
@@ -209,12 +201,7 @@ async def test_a_member_is_told_what_waits_for_them_and_what_only_an_admin_gives
     servers = {"forge": {"command": "x", "env": {"TOKEN": "${user:TOKEN}"}}, "wiki": of_team, "clock": {"command": "x"}}
     identity: dict[str, Any] = {"users": {"ben": {"values": {"forge": {"TOKEN": "canary-ben-1"}}}, "dan": {}}}
     identity["teams"] = {"core": {"members": ["ben", "dan"]}}
-    config = configuration(tmp_path, servers, auth="tokens", identity=identity)
-    async with running(config, data, connect=Processes().connect) as client:
-        at = World(client, data)
-        await at.operator.ready()
-        for user in ("ben", "dan"):
-            await at.admit(user)
+    async with launches_doorway(tmp_path, data, Processes(), identity, servers) as at:
         of_ben, of_dan = await page(at, "ben", "/ui"), await page(at, "dan", "/ui")
         assert of_ben.one("h1").text == "1 of 3 servers waits for a value that an admin gives."
         assert of_dan.one("h1").text == "1 of 3 servers waits for you."

@@ -16,8 +16,7 @@ import trio
 
 from supervisor.host.datadir import DataDir
 from tests.fakes.login_site import LoginSite
-from tests.scenario.daemon import World, configuration, running
-from tests.supervisor.test_launches_of_daemon import until, until_seen
+from tests.scenario.daemon import World, world
 
 IDENTITY: dict[str, Any] = {
     "users": {"ana": {"role": "admin"}, "ben": {}, "cem": {}, "dan": {}},
@@ -28,6 +27,10 @@ CODE = re.compile(r"<code>([A-Z2-9]{4}-[A-Z2-9]{4})</code>")
 
 class LoginWorld(World):
     """Those who stand before a daemon, with their browsers."""
+
+    def __init__(self, at: World) -> None:
+        super().__init__(at.http, at.data)
+        self.keys = at.keys
 
     async def begin(self, who: str, server: str = "tickets") -> dict[str, Any]:
         answer = await self[who].ask("POST", f"/api/servers/{server}/login")
@@ -51,7 +54,7 @@ class LoginWorld(World):
 
     async def token_used(self, who: str, server: str = "tickets") -> str:
         """Return with which token a call of somebody came to the server; the error if it did not."""
-        answer = (await self[who].execute(f"{server}:who"))["result"]
+        answer = await self[who].executed(f"{server}:who")
         text = str(answer["content"][0]["text"])
         used: str = text if answer.get("isError") else json.loads(text)["token"]
         return used
@@ -72,26 +75,31 @@ def servers_at(site: LoginSite, **more: Any) -> dict[str, Any]:
 async def doorway(
     directory: Path, data: DataDir, site: LoginSite, *, identity: dict[str, Any] = IDENTITY, **more: Any
 ) -> AsyncIterator[LoginWorld]:
-    config = configuration(directory, servers_at(site, **more), auth="tokens", identity=identity)
-    async with running(config, data) as client:
-        at = LoginWorld(client, data)
-        for user in identity["users"]:
-            await at.admit(user, role="admin")
-        yield at
+    people = {user: {"role": "admin"} for user in identity["users"]}
+    given: dict[str, Any] = {"waits": False, "people": people, "auth": "tokens", "identity": identity}
+    async with world(directory, data, servers_at(site, **more), daemon={"connect": None}, **given) as at:
+        yield LoginWorld(at)
+
+
+@asynccontextmanager
+async def alone(directory: Path, data: DataDir, site: LoginSite) -> AsyncIterator[LoginWorld]:
+    """Run a daemon that asks nobody who they are."""
+    async with world(directory, data, servers_at(site), waits=False, daemon={"connect": None}) as at:
+        yield LoginWorld(at)
 
 
 @pytest.mark.case("H18")
 async def test_each_user_has_a_login_and_no_other_one_uses_it(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         await at.log_in("ben")
-        await until_seen(at, "ben", "tickets__who")
+        await at["ben"].until_tool("tickets__who")
         assert await at.token_used("ben") == "ben-1"
         refused = await at.token_used("cem")
         assert "wants a login" in refused
         assert "`mcpvisor login tickets`" in refused
         assert "tickets__who" not in await at["cem"].tools(), "what it offers is told to who logged in"
         await at.log_in("cem")
-        await until_seen(at, "cem", "tickets__who")
+        await at["cem"].until_tool("tickets__who")
         assert [await at.token_used(who) for who in ("cem", "ben", "cem")] == ["cem-1", "ben-1", "cem-1"]
         assert "wants a login" in await at.token_used("ana"), "an admin has one of their own, too"
         assert "wants a login" in await at.token_used("operator")
@@ -102,18 +110,14 @@ async def test_each_user_has_a_login_and_no_other_one_uses_it(tmp_path: Path, da
 async def test_how_a_server_is_doing_that_waits_for_a_login(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         await at.log_in("ben")
-        await until_seen(at, "ben", "tickets__who")
+        await at["ben"].until_tool("tickets__who")
 
-        async def row_of(who: str) -> dict[str, Any]:
-            rows = (await at[who].ask("GET", "/api/me")).json()["servers"]
-            return next(row for row in rows if row["server"] == "tickets")
+        def row_of(told: Any) -> dict[str, Any]:
+            return next(row for row in told["servers"] if row["server"] == "tickets")
 
-        async def waits() -> bool:
-            return bool((await row_of("cem"))["status"] == "requires_reauth")
-
-        await until(waits)
-        assert "`mcpvisor login tickets`" in (await row_of("cem"))["reason"]
-        assert (await row_of("ben"))["status"] == "online"
+        told = await at["cem"].until("/api/me", lambda told: row_of(told)["status"] == "requires_reauth")
+        assert "`mcpvisor login tickets`" in row_of(told)["reason"]
+        assert row_of(await at["ben"].page("/api/me"))["status"] == "online"
         found = await at["cem"].result("discover_mcp_tools", query="tickets of customers")
         assert "tickets wants a login" in found["structuredContent"]["notice"]
 
@@ -123,7 +127,7 @@ async def test_tokens_are_renewed_once_for_each_and_logins_outlive_the_daemon(tm
         async with doorway(tmp_path, data, site) as at:
             for user in ("ben", "cem"):
                 await at.log_in(user)
-                await until_seen(at, user, "tickets__who")
+                await at[user].until_tool("tickets__who")
             site.expire("ben")
             used = set[str]()
 
@@ -147,7 +151,7 @@ async def test_a_login_is_of_its_user_whatever_token_they_come_with(tmp_path: Pa
         await at.log_in("ben")
         everywhere = at.keys["ben"]
         await at.admit("ben", team="core")
-        await until_seen(at, "ben", "tickets__who")
+        await at["ben"].until_tool("tickets__who")
         assert await at.token_used("ben") == "ben-1"
         begun = await at.begin("ben")
         at.keys["other token of ben"] = everywhere
@@ -159,7 +163,7 @@ async def test_a_logout_is_of_one_user(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         for user in ("ben", "cem"):
             await at.log_in(user)
-            await until_seen(at, user, "tickets__who")
+            await at[user].until_tool("tickets__who")
         answer = await at["ben"].ask("POST", "/api/servers/tickets/logout")
         assert answer.json() == {"server": "tickets", "message": "tickets: logged out"}
         assert site.revoked == ["refresh-ben", "ben-1"]
@@ -182,15 +186,14 @@ async def test_a_member_logs_in_for_nobody_else_and_hears_of_nothing_foreign(tmp
         for who in ("cem", "ana", "dan", "operator"):
             for answer in (await at[who].ask("GET", progress), await at.answer(who, begun, address_of(begun, who))):
                 assert (answer.status_code, answer.text) == (400, never.text)
-        assert (await at["ben"].ask("GET", progress)).json()["state"] == "pending"
+        assert (await at["ben"].page(progress))["state"] == "pending"
 
 
 async def test_an_admin_logs_in_for_no_user(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         await at.log_in("ben")
-        await until_seen(at, "ben", "tickets__who")
-        rows = (await at.operator.ask("GET", "/api/status")).json()["servers"]
-        launch = next(row["server"] for row in rows if row.get("users") == ["ben"])
+        await at["ben"].until_tool("tickets__who")
+        launch = next(row["server"] for row in await at.launches() if row["users"] == ["ben"])
         for order in ("login", "logout"):
             refused = await at["ana"].ask("POST", f"/api/servers/{launch}/{order}")
             assert refused.status_code == 502
@@ -201,7 +204,7 @@ async def test_an_admin_logs_in_for_no_user(tmp_path: Path, data: DataDir) -> No
 async def test_a_login_that_all_share_is_the_one_of_an_admin(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         await at.log_in("ana", "company", "shared")
-        await until_seen(at, "ben", "shared__who")
+        await at["ben"].until_tool("shared__who")
         assert [await at.token_used(who, "shared") for who in ("ben", "cem", "ana")] == ["company-1"] * 3
         assert "wants a login" in await at.token_used("ana")
 
@@ -231,7 +234,7 @@ async def test_the_yes_of_a_foreign_browser_stores_nothing(tmp_path: Path, data:
         assert late["state"] == "failed"
         assert not site.asked("/token")
         assert "wants a login" in await at.token_used("ben")
-        records = (await at.operator.ask("GET", "/api/audit?action=login")).json()["records"]
+        records = await at.records(action="login")
         told_of = {(record["action"], record["outcome"], record["detail"]) for record in records}
         assert ("login.finish", "failed", "of the user ben") in told_of
 
@@ -241,13 +244,13 @@ async def test_whose_a_login_is_stands_in_the_audit(tmp_path: Path, data: DataDi
         await at.log_in("ben")
         await at.log_in("ana", "company", "shared")
         await at["ben"].ask("POST", "/api/servers/tickets/logout")
-        records = (await at.operator.ask("GET", "/api/audit?action=login")).json()["records"]
+        records = await at.records(action="login")
         assert [(record["action"], record["user"], record["target"], record["detail"]) for record in records] == [
-            ("login.forget", "ben", "tickets", "of the user ben"),
-            ("login.finish", "ana", "shared", ""),
-            ("login.begin", "ana", "shared", ""),
-            ("login.finish", "ben", "tickets", "of the user ben"),
             ("login.begin", "ben", "tickets", "of the user ben"),
+            ("login.finish", "ben", "tickets", "of the user ben"),
+            ("login.begin", "ana", "shared", ""),
+            ("login.finish", "ana", "shared", ""),
+            ("login.forget", "ben", "tickets", "of the user ben"),
         ]
 
 
@@ -260,8 +263,8 @@ async def test_the_address_that_a_browser_ended_at_is_as_good_as_the_code(tmp_pa
         assert "code-of-cem" not in foreign.text
         done = await at.answer("ben", begun, f"  {address_of(begun, 'ben')}\n")
         assert done.json()["state"] == "done"
-        assert (await at["cem"].ask("GET", f"/api/logins/{other['login']}")).json()["state"] == "pending"
-        await until_seen(at, "ben", "tickets__who")
+        assert (await at["cem"].page(f"/api/logins/{other['login']}"))["state"] == "pending"
+        await at["ben"].until_tool("tickets__who")
         assert await at.token_used("ben") == "ben-1"
         too_long = await at.answer("cem", other, f"{address_of(other, 'cem')}&x={'y' * 20_000}")
         assert too_long.status_code == 400
@@ -269,22 +272,18 @@ async def test_the_address_that_a_browser_ended_at_is_as_good_as_the_code(tmp_pa
 
 
 async def test_with_one_user_a_login_needs_no_code_and_takes_the_address(tmp_path: Path, data: DataDir) -> None:
-    async with LoginSite().running() as site:
-        config = configuration(tmp_path, servers_at(site))
-        async with running(config, data) as client:
-            at = LoginWorld(client, data)
-            begun = (await client.post("/api/servers/tickets/login")).json()
-            assert "confirms" not in begun
-            page = await at.say_yes(begun, "me")
-            assert "close this window" in page.text
-            assert not CODE.findall(page.text)
-            assert (await client.get(f"/api/logins/{begun['login']}")).json()["state"] == "done"
-            begun = (await client.post("/api/servers/shared/login")).json()
-            answer = f"/api/logins/{begun['login']}/answer"
-            code = await client.post(answer, json={"answer": "AAAA-AAAA"})
-            assert "paste the whole address" in code.text
-            done = await client.post(answer, json={"answer": address_of(begun, "company")})
-            assert done.json()["state"] == "done"
+    async with LoginSite().running() as site, alone(tmp_path, data, site) as at:
+        begun = await at.order("POST", "/servers/tickets/login")
+        assert "confirms" not in begun
+        page = await at.say_yes(begun, "me")
+        assert "close this window" in page.text
+        assert not CODE.findall(page.text)
+        assert (await at.page(f"/api/logins/{begun['login']}"))["state"] == "done"
+        begun = await at.order("POST", "/servers/shared/login")
+        code = await at.answer("operator", begun, "AAAA-AAAA")
+        assert "paste the whole address" in code.text
+        done = await at.answer("operator", begun, address_of(begun, "company"))
+        assert done.json()["state"] == "done"
 
 
 async def test_whoever_is_taken_out_of_the_file_leaves_no_login_behind(tmp_path: Path, data: DataDir) -> None:
@@ -292,25 +291,19 @@ async def test_whoever_is_taken_out_of_the_file_leaves_no_login_behind(tmp_path:
         async with doorway(tmp_path, data, site) as at:
             for user in ("ben", "cem"):
                 await at.log_in(user)
-                await until_seen(at, user, "tickets__who")
+                await at[user].until_tool("tickets__who")
             without = {
                 "users": {name: user for name, user in IDENTITY["users"].items() if name != "ben"},
                 "teams": {"core": {**IDENTITY["teams"]["core"], "members": ["ana", "cem"]}},
             }
-            configuration(tmp_path, servers_at(site), auth="tokens", identity=without)
-            assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
+            await at.edit(servers_at(site), auth="tokens", identity=without)
             assert (await at["ben"].ask("GET", "/api/me")).status_code == 401
-
-            async def has_left() -> bool:
-                rows = (await at.operator.ask("GET", "/api/status")).json()["servers"]
-                return [row["users"] for row in rows if "users" in row] == [["cem"]]
-
-            await until(has_left)
+            while [row["users"] for row in await at.launches()] != [["cem"]]:  # noqa: ASYNC110 - nothing tells
+                await trio.sleep(0.02)
             assert await at.token_used("cem") == "cem-1"
-            (dropped,) = (await at.operator.ask("GET", "/api/audit?action=login.drop")).json()["records"]
+            (dropped,) = await at.records(action="login.drop")
             assert (dropped["target"], dropped["detail"], dropped["principal"]) == ("tickets", "of the user ben", "")
-            configuration(tmp_path, servers_at(site), auth="tokens", identity=IDENTITY)
-            assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
+            await at.edit(servers_at(site), auth="tokens", identity=IDENTITY)
             assert "wants a login" in await at.token_used("ben")
         async with doorway(tmp_path, data, site) as at:
             assert "wants a login" in await at.token_used("ben")
@@ -320,15 +313,13 @@ async def test_whoever_is_taken_out_of_the_file_leaves_no_login_behind(tmp_path:
 async def test_a_login_outlives_what_changes_of_the_entry_but_not_its_address(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, LoginSite().running() as elsewhere, doorway(tmp_path, data, site) as at:
         await at.log_in("ben")
-        await until_seen(at, "ben", "tickets__who")
+        await at["ben"].until_tool("tickets__who")
         servers = servers_at(site, headers={"x-tenant": "7"})
-        configuration(tmp_path, servers, auth="tokens", identity=IDENTITY)
-        assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
+        await at.edit(servers, auth="tokens", identity=IDENTITY)
         assert await at.token_used("ben") == "ben-1"
         assert site.requests[-1].headers["x-tenant"] == "7"
         begun = await at.begin("ben")
-        configuration(tmp_path, servers_at(elsewhere), auth="tokens", identity=IDENTITY)
-        assert (await at.operator.ask("POST", "/api/reload")).status_code == 200
+        await at.edit(servers_at(elsewhere), auth="tokens", identity=IDENTITY)
         stale = (await at.answer("ben", begun, address_of(begun, "ben"))).json()
         assert (stale["state"], "another address" in stale["message"]) == ("failed", True)
         assert "wants a login" in await at.token_used("ben")

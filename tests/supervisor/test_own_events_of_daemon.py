@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from supervisor.events.kinds import KINDS
 from supervisor.host.datadir import DataDir
 from tests.scenario.daemon import World, configuration
-from tests.supervisor.test_events_of_daemon import IDENTITY, SERVERS, doorway, reading_as
+from tests.supervisor.test_events_of_daemon import IDENTITY, SERVERS, doorway
 
 MEMBERS = {name for name, kind in KINDS.items() if kind.audience != "auditors"}
 
@@ -61,7 +61,7 @@ async def test_each_hears_what_is_theirs_by_the_schema_that_is_listed(tmp_path: 
         followers = {who: Follower(at, who, kind, server="forge", tool="e*") for who in ("ana", "ben", "cem")}
         for follower in followers.values():
             assert await follower.poll() == []
-        async with reading_as(at, "cem") as all_, reading_as(at, "ana") as anas:
+        async with at["cem"].reading() as all_, at["ana"].reading() as anas:
             for tool in ("echo", "tell"):
                 await at["ana"].result("execute_mcp_tool", tool_path=f"forge:{tool}", arguments={"text": "canary"})
             told = await all_.until(kind, server_slug="forge")
@@ -84,7 +84,7 @@ async def test_a_member_does_not_hear_of_a_server_that_others_have(tmp_path: Pat
         followers = {who: Follower(at, who, "mcp.server.updated") for who in ("ana", "ben")}
         for follower in followers.values():
             await follower.poll()
-        async with reading_as(at, "cem") as all_:
+        async with at["cem"].reading() as all_:
             changed = {**SERVERS, "vault": {**SERVERS["vault"], "timeoutMs": 7000}}
             configuration(tmp_path, changed, auth="tokens", identity=IDENTITY)
             reloaded = await at.operator.ask("POST", "/api/reload")

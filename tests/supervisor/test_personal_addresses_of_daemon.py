@@ -18,7 +18,7 @@ from supervisor.host.datadir import DataDir
 from supervisor.identity.tokens import new_token
 from tests.fakes.websocket_client import open_websocket
 from tests.scenario.daemon import World
-from tests.supervisor.test_identity_of_daemon import IDENTITY, SERVERS, doorway, edited
+from tests.supervisor.test_identity_of_daemon import IDENTITY, SERVERS, doorway
 
 HERE, THERE, NOWHERE = "/i/search/mcp", "/i/clock/mcp", "/i/none/mcp"
 
@@ -109,7 +109,7 @@ async def test_a_server_that_is_not_theirs_any_more_is_as_one_that_is_gone(tmp_p
         assert (await at["search"].at(HERE).send("tools/list")).status_code == 200
         core = {**IDENTITY, "teams": {"core": {"members": ["ana", "ben"]}}}
         servers = {"search": {**SERVERS["search"], "users": ["ana"]}, "vault": SERVERS["vault"]}
-        assert (await edited(at, tmp_path, core, servers)).status_code == 200
+        await at.edit(servers, auth="tokens", identity=core)
         answers = [await at[server].at(f"/i/{server}/mcp").send("tools/list") for server in ("search", "clock")]
         assert answers[0].status_code == 404
         assert answers[0].content == answers[1].content

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ from supervisor.daemon_client.client import RequestRefused
 from supervisor.daemon_client.client import connect as connect_daemon
 from supervisor.host.datadir import DataDir
 from tests.fakes.login_site import LoginSite
-from tests.scenario.daemon import configuration, running
 from tests.supervisor.commands.test_cli import ask
-from tests.supervisor.test_logins_of_daemon import CODE, LoginWorld, address_of, doorway, servers_at
+from tests.supervisor.test_logins_of_daemon import CODE, address_of, alone, doorway
 
 Answer = dict[str, Any]
 
@@ -46,13 +44,6 @@ class Terminal:
         return await self.browse(self.begun)
 
 
-@asynccontextmanager
-async def alone(directory: Path, data: DataDir) -> AsyncIterator[tuple[LoginWorld, str]]:
-    """Run a daemon that asks nobody who they are."""
-    async with LoginSite().running() as site, running(configuration(directory, servers_at(site)), data) as client:
-        yield LoginWorld(client, data), str(client.base_url)
-
-
 async def test_a_member_types_the_code_of_their_browser(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,7 +55,7 @@ async def test_a_member_types_the_code_of_their_browser(
 
         monkeypatch.setenv("MCPVISOR_TOKEN", at.keys["ben"])
         terminal = Terminal("AAAA-AAAA", "", "https://elsewhere.example/?state=x", browse=browse)
-        async with connect_daemon(str(at.http.base_url)) as daemon:
+        async with connect_daemon(at.url) as daemon:
             ended = await log_in(daemon, "tickets", 60, terminal.show, terminal.read)
             assert (ended["state"], ended["message"]) == ("done", "tickets: logged in")
             with pytest.raises(RequestRefused, match="an admin logs in for all"):
@@ -73,7 +64,7 @@ async def test_a_member_types_the_code_of_their_browser(
         assert said.count(logins.CODE) == 4
         assert "no browser has come back yet" in said[1]
         assert "4 times more" in said[4]
-        logged_out = await ask(str(at.http.base_url), "logout", "tickets")
+        logged_out = await ask(at.url, "logout", "tickets")
         assert logged_out.stdout == "tickets: logged out\n"
 
 
@@ -84,7 +75,7 @@ async def test_the_operator_needs_no_token_for_it(tmp_path: Path, data: DataDir)
             await trio.lowlevel.checkpoint()
             return address_of(begun, "company")
 
-        async with connect_daemon(str(at.http.base_url)) as daemon:
+        async with connect_daemon(at.url) as daemon:
             for server in ("shared", "tickets"):
                 terminal = Terminal(browse=browse)
                 ended = await log_in(daemon, server, 60, terminal.show, terminal.read)
@@ -99,7 +90,12 @@ async def test_it_ends_with_the_browser_whatever_is_not_typed(
     async def end_of_input(begun: Answer) -> Any:
         await trio.lowlevel.checkpoint()
 
-    async with alone(tmp_path, data) as (at, url), connect_daemon(url) as daemon, trio.open_nursery() as nursery:
+    async with (
+        LoginSite().running() as site,
+        alone(tmp_path, data, site) as at,
+        connect_daemon(at.url) as daemon,
+        trio.open_nursery() as nursery,
+    ):
         terminal = Terminal(browse=end_of_input if closed else None)
 
         async def say() -> None:
@@ -113,14 +109,14 @@ async def test_it_ends_with_the_browser_whatever_is_not_typed(
 
 
 async def test_it_ends_by_itself(tmp_path: Path, data: DataDir) -> None:
-    async with alone(tmp_path, data) as (_, url), connect_daemon(url) as daemon:
+    async with LoginSite().running() as site, alone(tmp_path, data, site) as at, connect_daemon(at.url) as daemon:
         terminal = Terminal()
         ended = await log_in(daemon, "tickets", 0.2, terminal.show, terminal.read)
         assert (ended["state"], ended["message"]) == ("failed", "tickets: no login within 0.2 s")
 
 
 async def test_one_user_pastes_the_address_into_the_command(tmp_path: Path, data: DataDir) -> None:
-    async with alone(tmp_path, data) as (_, url), connect_daemon(url) as daemon:
+    async with LoginSite().running() as site, alone(tmp_path, data, site) as at, connect_daemon(at.url) as daemon:
 
         async def browse(begun: Answer) -> str:
             await trio.lowlevel.checkpoint()
