@@ -12,6 +12,7 @@ import json
 import os
 import select
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 import trio
@@ -74,9 +75,11 @@ class Events:
 class Daemon(Client):
     """One running daemon, and whoever speaks to it."""
 
+    poll_s = 0.05
+
     def __init__(self, process: DaemonProcess, url: str, directory: Path, data: Path | None = None) -> None:
         """`data` is its data directory, if that is not the one in `directory`."""
-        super().__init__(httpx2.AsyncClient(base_url=url, verify=False, trust_env=False))
+        super().__init__(httpx2.AsyncClient(base_url=url, verify=_UNUSED, trust_env=False))
         self.process = process
         self.directory = directory
         self.data = data or directory / "data"
@@ -129,7 +132,11 @@ class Daemon(Client):
 
 def client() -> httpx2.AsyncClient:
     """A plain HTTP client that adds as little as possible."""
-    return httpx2.AsyncClient(verify=False, trust_env=False, timeout=PATIENCE_S)
+    return httpx2.AsyncClient(verify=_UNUSED, trust_env=False, timeout=PATIENCE_S)
+
+
+_UNUSED: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""No daemon here speaks TLS, and to make one of these takes longer than a request."""
 
 
 def text(answer: Json) -> str:

@@ -34,8 +34,10 @@ async def eventually(holds: Callable[[], Awaitable[object]]) -> None:
 class Client:
     """One that shows a token, or nothing, and speaks JSON-RPC at one door: single requests, at first without a session.
 
-    `headers` go with each of its requests.
+    `headers` go with each of its requests. `poll_s` is how often it looks at a page that has to say something.
     """
+
+    poll_s = 0.02
 
     def __init__(self, http: httpx2.AsyncClient, token: str = "") -> None:
         self.http = http
@@ -76,14 +78,14 @@ class Client:
         """Return what a page says as soon as it says so."""
         with trio.fail_after(PATIENCE_S):
             while not seen(told := await self.page(path, **query)):  # noqa: ASYNC110 - nothing tells
-                await trio.sleep(0.02)
+                await trio.sleep(self.poll_s)
         return told
 
     async def ready(self) -> Json:
         """Wait until each server is discovered or has failed; return what `/readyz` says then."""
         with trio.fail_after(PATIENCE_S):
             while not (told := (await self.ask("GET", "/readyz")).json())["ready"]:  # noqa: ASYNC110 - servers start
-                await trio.sleep(0.02)
+                await trio.sleep(self.poll_s)
         return dict(told)
 
     async def status(self) -> Json:
