@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.host.datadir import open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.launches import running as running_module
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.fleet.valkey import ValkeyServer, settle, valkey
+from tests.fleet.valkey import ValkeyServer
 from tests.scenario.client import eventually
-from tests.scenario.daemon import World, world
-from tests.supervisor.test_fleet_of_daemon import KEY
+from tests.scenario.daemon import World
+from tests.scenario.fleet import fleet_engine, node, until_known
 
 pytestmark = pytest.mark.process
 
@@ -63,34 +62,21 @@ class NodesOfPeople:
 
 @asynccontextmanager
 async def nodes_of_people(directory: Path, *, lease_s: float = 60.0) -> AsyncIterator[NodesOfPeople]:
-    (directory / "engine").mkdir()
-    with valkey(directory / "engine") as engine, ExitStack() as stack:
-        await settle(engine)
+    more: dict[str, Any] = {"auth": "tokens", "identity": IDENTITY, "fleet": {"lease_s": lease_s}}
+    async with fleet_engine(directory) as engine:
         two = NodesOfPeople(engine)
-
-        def node(name: str) -> AbstractAsyncContextManager[World]:
-            (directory / name).mkdir()
-            data = stack.enter_context(open_data_dir(directory / name / "data", {}))
-            fleet = {"engine": engine.url, "keys": [KEY], "node": name, "lease_s": lease_s}
-            given = {"connect": partial(two.connect, name)}
-            more: dict[str, Any] = {"auth": "tokens", "identity": IDENTITY, "fleet": fleet}
-            return world(directory / name, data, SERVERS, waits=False, daemon=given, **more)
-
-        async with node("a") as a, node("b") as b:
+        of_a, of_b = ({"connect": partial(two.connect, name)} for name in "ab")
+        async with (
+            node(directory, engine, "a", SERVERS, daemon=of_a, **more) as a,
+            node(directory, engine, "b", SERVERS, daemon=of_b, **more) as b,
+        ):
             two.at = {"a": a, "b": b}
             for user in USERS:
                 await a.admit(user)
             b.keys |= {user: a.keys[user] for user in USERS}
-            for each in two.at.values():
+            for each in (a, b):
                 await until_known(each, USERS[-1])
             yield two
-
-
-async def until_known(at: World, user: str) -> None:
-    """Wait until a node knows the other one, and the token of somebody."""
-    await at.operator.until("/api/nodes", lambda told: len(told["nodes"]) == 2)
-    while (await at[user].ask("GET", "/api/me")).status_code != 200:  # noqa: ASYNC110 - nothing tells
-        await trio.sleep(0.02)
 
 
 async def until_ended(two: NodesOfPeople, *values: str) -> None:

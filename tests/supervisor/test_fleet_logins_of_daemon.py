@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from supervisor.host.datadir import open_data_dir
 from tests.fakes.login_site import LoginSite
-from tests.fleet.valkey import settle, valkey
-from tests.scenario.daemon import world
-from tests.supervisor.test_fleet_launches_of_daemon import until_known
-from tests.supervisor.test_fleet_of_daemon import KEY
+from tests.scenario.fleet import fleet_engine, node, until_known
 from tests.supervisor.test_logins_of_daemon import CODE, IDENTITY, LoginWorld, address_of, servers_at
 
 pytestmark = pytest.mark.process
 
 
 async def test_a_login_that_was_begun_at_one_node_is_finished_by_way_of_another_one(tmp_path: Path) -> None:
-    (tmp_path / "engine").mkdir()
-    async with LoginSite().running() as site, AsyncExitStack() as stack:
-        data = ExitStack()
-        with data, valkey(tmp_path / "engine") as engine:
-            await settle(engine)
-            at = {}
-            for name in "ab":
-                (tmp_path / name).mkdir()
-                fleet = {"engine": engine.url, "keys": [KEY], "node": name}
-                directory = data.enter_context(open_data_dir(tmp_path / name / "data", {}))
-                more: dict[str, Any] = {"waits": False, "auth": "tokens", "identity": IDENTITY, "fleet": fleet}
-                node = world(tmp_path / name, directory, servers_at(site), daemon={"connect": None}, **more)
-                at[name] = LoginWorld(await stack.enter_async_context(node))
+    more: dict[str, Any] = {"auth": "tokens", "identity": IDENTITY, "daemon": {"connect": None}}
+    async with LoginSite().running() as site, fleet_engine(tmp_path) as engine:
+        servers = servers_at(site)
+        async with (
+            node(tmp_path, engine, "a", servers, **more) as a,
+            node(tmp_path, engine, "b", servers, **more) as b,
+        ):
+            at = {"a": LoginWorld(a), "b": LoginWorld(b)}
             await at["a"].admit("ben", role="admin")
-            at["b"].keys |= {"ben": at["a"].keys["ben"]}
+            at["b"].keys["ben"] = at["a"].keys["ben"]
             for each in at.values():
                 await until_known(each, "ben")
             begun = await at["a"].begin("ben")
@@ -50,4 +40,3 @@ async def test_a_login_that_was_begun_at_one_node_is_finished_by_way_of_another_
                 assert await each.token_used("ben") == "ben-1"
             nobody = await at["b"].http.get("/oauth/callback?state=AAAAAAAAAAAAAAAA&code=x")
             assert (nobody.status_code, "Nobody waits" in nobody.text) == (400, True)
-            await stack.aclose()
