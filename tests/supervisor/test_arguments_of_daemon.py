@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from supervisor.host.datadir import DataDir
-from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.daemon import World, world
 
 CONFIGURED = "canary-6f1c-of-the-shop"
 GIVEN = "canary that was typed"
@@ -31,37 +27,26 @@ SERVERS: dict[str, Any] = {
 ARGUMENTS = {"text": f"a\u202eb {CONFIGURED}", "password": GIVEN, "motto": MARKED, "n": [1, 2]}
 SHOWN = {"text": "a\u202eb ***", "password": "***", "motto": "***", "n": [1, 2]}
 KEPT = "Arguments are kept in memory, short and masked"
+META = {"meta_tools": "true"}
 NOT_KEPT = "Arguments and results are not kept."
 
 
-def connect(server: DeployedServer) -> MemoryTransport:
-    return MemoryTransport(FakeServer(tools=[tool("echo", inputSchema=SCHEMA), tool("refuse")]).serve)
+def daemon(directory: Path, data: DataDir, **settings: Any) -> AbstractAsyncContextManager[World]:
+    fakes = {"desk": FakeServer(tools=[tool("echo", inputSchema=SCHEMA), tool("refuse")])}
+    people = {user: {"role": "admin"} for user in IDENTITY["users"]}
+    settings = {"auth": "tokens", "identity": IDENTITY, **settings}
+    return world(directory, data, SERVERS, fakes, people=people, **settings)
 
 
-@asynccontextmanager
-async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[World]:
-    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, **settings)
-    async with running(config, data, connect=connect) as client:
-        at = World(client, data)
-        await at.operator.ready()
-        for user in IDENTITY["users"]:
-            await at.admit(user, role="admin")
-        yield at
-
-
-async def execute(at: World, who: str, path: str = "desk:echo", arguments: Any = ARGUMENTS) -> Any:
-    return await at[who].result("execute_mcp_tool", tool_path=path, arguments=arguments)
-
-
-async def arguments(at: World, who: str, **wanted: Any) -> list[Any]:
+async def arguments(at: World, who: str) -> list[Any]:
     """Return the arguments of the calls that somebody sees, the oldest first."""
-    answer = await at[who].ask("GET", "/api/calls", params={"meta_tools": "true", **wanted})
-    return [row["arguments"] for row in reversed(answer.json()["calls"])]
+    told = await at[who].page("/api/calls", **META)
+    return [row["arguments"] for row in reversed(told["calls"])]
 
 
 async def test_they_are_not_kept_unless_a_setting_says_so(tmp_path: Path, data: DataDir) -> None:
     async with daemon(tmp_path, data) as at:
-        await execute(at, "ben")
+        await at["ben"].executed("desk:echo", **ARGUMENTS)
         assert await arguments(at, "ben") == await arguments(at, "ana") == [None]
         page = (await at["ana"].ask("GET", "/ui/calls")).text
         assert NOT_KEPT in page
@@ -70,11 +55,11 @@ async def test_they_are_not_kept_unless_a_setting_says_so(tmp_path: Path, data: 
 
 async def test_whoever_called_and_an_admin_see_them_without_secrets(tmp_path: Path, data: DataDir) -> None:
     async with daemon(tmp_path, data, calls_keep_arguments=True) as at:
-        await execute(at, "ben")
+        await at["ben"].executed("desk:echo", **ARGUMENTS)
         await at["ben"].result("discover_mcp_tools", query=f"say {CONFIGURED} again")
-        await execute(at, "ben", "desk:none")
-        await at["ben"].at("/mcp/all").send("tools/call", name="desk__echo", arguments=ARGUMENTS)
-        await at["ben"].at("/mcp/servers/desk").send("tools/call", name="echo", arguments=ARGUMENTS)
+        await at["ben"].executed("desk:none", **ARGUMENTS)
+        await at["ben"].at("/mcp/all").call("desk__echo", **ARGUMENTS)
+        await at["ben"].at("/mcp/servers/desk").call("echo", **ARGUMENTS)
         rejected = {**SHOWN, "motto": MARKED}  # no tool, no schema
         told = [SHOWN, {"query": "say *** again"}, rejected, SHOWN, SHOWN]
         assert await arguments(at, "ben") == await arguments(at, "ana") == told
@@ -96,11 +81,10 @@ async def test_no_secret_and_no_argument_gets_anywhere_else(
     caplog.set_level(logging.DEBUG)
     async with daemon(tmp_path, data, calls_keep_arguments=True, audit_calls=True) as at:
         given = {**ARGUMENTS, "text": "harmless but private", "also": json.dumps({"token": GIVEN})}
+        del given["motto"]
         for path in ("desk:echo", "desk:refuse", "desk:none"):
-            await execute(at, "ben", path, {key: value for key, value in given.items() if key != "motto"})
-        with trio.fail_after(30):
-            while (await at["ana"].status())["store"]["pending_writes"]:  # noqa: ASYNC110
-                await trio.sleep(0.02)
+            await at["ben"].executed(path, **given)
+        await at["ana"].until("/api/status", lambda told: not told["store"]["pending_writes"])
         paths = ("/api/calls", "/ui/calls", "/ui", "/ui/servers/desk", "/api/usage", "/metrics", "/api/status/debug")
         said = {path: (await at["ana"].ask("GET", path, params=META)).text for path in paths}
         said["events"] = (await at["ana"].ask("GET", "/api/events/kept")).text
@@ -118,30 +102,22 @@ async def test_no_secret_and_no_argument_gets_anywhere_else(
             assert "harmless but private" not in text, place
 
 
-META = {"meta_tools": "true"}
-
-
 async def test_when_the_setting_goes_they_are_gone(tmp_path: Path, data: DataDir) -> None:
     async with daemon(tmp_path, data, calls_keep_arguments=True) as at:
-        await execute(at, "ben")
+        await at["ben"].executed("desk:echo", **ARGUMENTS)
         assert await arguments(at, "ben") == [SHOWN]
         for wanted in (False, True):
-            path = tmp_path / "mcp.json"
-            body = json.loads(path.read_text())
-            body["supervisor"]["calls_keep_arguments"] = wanted
-            path.write_text(json.dumps(body))
-            reloaded = await at.operator.ask("POST", "/api/reload")
-            assert reloaded.status_code == 200, reloaded.text
+            await at.edit(SERVERS, auth="tokens", identity=IDENTITY, calls_keep_arguments=wanted)
             assert await arguments(at, "ben") == [None]
             assert (KEPT if wanted else NOT_KEPT) in (await at["ben"].ask("GET", "/ui/calls")).text
-        await execute(at, "ben")
+        await at["ben"].executed("desk:echo", **ARGUMENTS)
         assert await arguments(at, "ben") == [None, SHOWN]
 
 
 async def test_large_arguments_cost_a_call_nothing(tmp_path: Path, data: DataDir) -> None:
     async with daemon(tmp_path, data, calls_keep_arguments=True) as at:
         large = "x" * (4 * 1024 * 1024 - 1000)
-        assert "isError" not in await execute(at, "ben", arguments={"text": large})
+        assert "isError" not in await at["ben"].executed("desk:echo", text=large)
         (shown,) = await arguments(at, "ben")
         assert shown["text"].startswith("xxx")
         assert len(json.dumps(shown)) < 2000
