@@ -15,7 +15,7 @@ import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,11 +24,11 @@ from typing import Any, Final
 
 import httpx2
 import trio
-from trio_websocket import WebSocketConnection
 
 from benchmarks.machine import free_port
 from tests.e2e.fork_server import ForkedProcess, can_fork, fork
 from tests.e2e.invariants import CANARY, Watched, configured_secrets
+from tests.fakes.event_reader import EventReader, listening
 from tests.scenario.client import PATIENCE_S, Client, Json
 
 ROOT = Path(__file__).parents[2]
@@ -43,33 +43,6 @@ DaemonProcess = subprocess.Popen[str] | ForkedProcess
 def stand_in(role: str, argument: str = "", **settings: Any) -> Json:
     """The entry of a stand-in server."""
     return {"command": sys.executable, "args": ["-I", "-S", STAND_IN, role, argument], **settings}
-
-
-class Events:
-    """What a daemon tells from the moment of connecting on: `id`, `type`, `timestamp`, `data`."""
-
-    def __init__(self, socket: WebSocketConnection) -> None:
-        self._socket = socket
-        self.seen: list[Json] = []
-
-    async def until(self, wanted: Callable[[Json], bool]) -> Json:
-        """Wait for an event; those before it are in `seen`."""
-        with trio.fail_after(PATIENCE_S):
-            while True:
-                event: Json = json.loads(await self._socket.get_message())
-                self.seen.append(event)
-                if wanted(event):
-                    return event
-
-    async def state(self, server: str, state: str) -> Json:
-        """Wait until a server enters a state; return the event's data."""
-        return await self.of("mcp.server.status_changed", server_slug=server, state=state)
-
-    async def of(self, type_: str, **data: Any) -> Json:
-        """Wait for an event of a type with these data; return all its data."""
-        event = await self.until(lambda event: event["type"] == type_ and data.items() <= event["data"].items())
-        told: Json = event["data"]
-        return told
 
 
 class Daemon(Client):
@@ -113,11 +86,10 @@ class Daemon(Client):
         await self.until("/api/status", lambda page: page["tokens"]["counted"])
 
     @asynccontextmanager
-    async def events(self) -> AsyncIterator[Events]:
+    async def events(self) -> AsyncIterator[EventReader]:
         """Follow what happens."""
-        async with self.websocket("/api/events") as socket:
-            events = Events(socket)
-            await events.until(lambda event: event["type"] == "hello")
+        async with listening(self.url) as events:
+            await events.until("hello")
             yield events
 
     async def ended(self, within_s: float = PATIENCE_S) -> int:

@@ -118,7 +118,7 @@ async def test_a_client_has_a_process_of_its_own_until_its_session_ends(tmp_path
         assert len({first, second, *await pids(daemon, "own")}) == 3  # and the one whose lists are those of all
         async with daemon.events() as events:
             await daemon.delete(sessions[0])
-            await events.of("mcp.server.instance_changed", state="stopped")
+            await events.until("mcp.server.instance_changed", state="stopped")
         assert first not in await pids(daemon, "own")
         assert second in await pids(daemon, "own")
 
@@ -197,11 +197,11 @@ async def test_of_two_replicas_one_may_die_and_come_back_and_only_what_it_had_fa
             async with trio.open_nursery() as load, daemon.events() as events:
                 for _ in range(CLIENTS):
                     load.start_soon(call_until, daemon, enough, answers)
-                await events.of("mcp.server.instance_changed", instance=2, state="ready")
+                await events.until("mcp.server.instance_changed", instance=2, state="ready")
                 dying.kill()
-                await events.of("mcp.server.instance_changed", instance=1, state="respawning")
+                await events.until("mcp.server.instance_changed", instance=1, state="respawning")
                 with remote(tmp_path, one):
-                    await events.of("mcp.server.instance_changed", instance=1, state="ready")
+                    await events.until("mcp.server.instance_changed", instance=1, state="ready")
                     await call_until_from(daemon, one)
                     enough.set()
         failed = [each for each in answers if each not in (str(one), str(two))]

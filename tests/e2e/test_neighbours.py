@@ -79,11 +79,11 @@ async def test_a_call_to_a_server_that_is_not_discovered_yet_may_be_tried_again(
 async def test_an_idle_server_sleeps_and_wakes_for_a_call(tmp_path: Path) -> None:
     with running(tmp_path, {"growing": stand_in("growing", idle_timeout_s=1)}) as daemon:
         async with daemon.events() as events:
-            first = await events.of("mcp.server.dormant", server_slug="growing")
+            first = await events.until("mcp.server.dormant", server_slug="growing")
             assert (await daemon.rows())["growing"]["pid"] is None
             assert "growing:echo" in await daemon.discover("growing echo")
             assert text(await daemon.execute("growing:echo", text="awake")) == "awake"
-            second = await events.of("mcp.server.respawned", server_slug="growing")
+            second = await events.until("mcp.server.respawned", server_slug="growing")
             assert second["process_id"] not in (None, first["process_id"])
             await events.state("growing", "dormant")
 
@@ -116,7 +116,7 @@ async def test_a_change_that_is_found_on_waking_is_told_to_clients(tmp_path: Pat
                     told = json.loads(await socket.get_message())
                 assert told == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
             assert sorted(await daemon.discover("*")) == ["listed:alpha", "listed:beta"]
-            changed = await events.of("mcp.tools.updated", server_slug="listed")
+            changed = await events.until("mcp.tools.updated", server_slug="listed")
             assert (changed["added_tools"], changed["removed_tools"]) == (["beta"], ["gone"])
 
 
@@ -125,7 +125,7 @@ async def test_a_server_that_changes_while_nobody_calls_it_is_read_again(tmp_pat
         await daemon.ready()
         async with daemon.events() as events, listening(daemon) as socket:
             sprout = text(await daemon.execute("growing:grow"))
-            await events.of("mcp.tools.updated", added_tools=[sprout])
+            await events.until("mcp.tools.updated", added_tools=[sprout])
             with trio.fail_after(PATIENCE_S):
                 assert json.loads(await socket.get_message())["method"] == "notifications/tools/list_changed"
             assert text(await daemon.execute(f"growing:{sprout}", text="new")) == "new"

@@ -114,7 +114,7 @@ def test_a_tool_by_its_own_path_waits_until_somebody_answers_on_the_page(daemon:
     async def play() -> None:
         async with daemon.events() as events, trio.open_nursery() as nursery:
             nursery.start_soon(call)
-            asked = await events.of("mcp.elicitation.asked", tool_name="ask")
+            asked = await events.until("mcp.elicitation.asked", tool_name="ask")
             given = {"action": "accept", "content": {"name": "Ada"}}
             answered = await daemon.at(f"/api/questions/{asked['question_id']}").post(given)
             assert answered.status_code == 200

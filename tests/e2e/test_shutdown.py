@@ -101,7 +101,7 @@ async def test_each_signal_ends_the_daemon_in_order(tmp_path: Path, number: int)
             async with daemon.events() as events:
                 daemon.process.send_signal(number)
                 with pytest.raises(ConnectionClosed):
-                    await events.until(lambda event: False)
+                    await events.where(lambda event: False)
             assert await daemon.ended(EXIT_S) == 0
             for pulse in pulses.values():
                 await pulse.stopped()
@@ -123,7 +123,7 @@ async def test_a_call_in_flight_may_still_end(tmp_path: Path) -> None:
                 async with daemon.events() as events:
                     daemon.process.send_signal(signal.SIGTERM)
                     with suppress(ConnectionClosed):
-                        await events.until(lambda event: False)
+                        await events.where(lambda event: False)
                 await waiting.release()
             assert text(answers[0]) == "released"
             assert await daemon.ended(EXIT_S) == 0
@@ -170,7 +170,7 @@ async def test_a_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
                 async with daemon.events() as events:
                     daemon.process.send_signal(signal.SIGTERM)
                     with suppress(ConnectionClosed):
-                        await events.until(lambda event: False)
+                        await events.where(lambda event: False)
                 assert daemon.process.poll() is None  # it waits for the call
                 daemon.process.send_signal(signal.SIGTERM)
                 assert await daemon.ended(AT_ONCE_S) == 75

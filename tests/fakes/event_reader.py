@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,14 +13,30 @@ from trio_websocket import WebSocketConnection
 
 from tests.fakes.websocket_client import open_websocket
 
+PATIENCE_S = 60.0
+"""What is quiet for so long is a failure."""
+
 
 class EventReader:
-    """Events as (id, type, data). A quiet one is a failure. `last` is the id of the event that came last."""
+    """Events as (id, type, data); `seen` are those of which these are parts, and `last` is the id of the last one."""
 
-    last = ""
+    def __init__(self) -> None:
+        self.last = ""
+        self.seen: list[dict[str, Any]] = []
 
     async def next(self) -> tuple[str, str, Any]:
         raise NotImplementedError
+
+    async def where(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Return the next event that is wanted, whole."""
+        while True:
+            _, _, told = await self.next()
+            if wanted(told):
+                return dict(told)
+
+    async def state(self, server: str, state: str) -> dict[str, Any]:
+        """Wait until a server enters a state, and return the data of that."""
+        return await self.until("mcp.server.status_changed", server_slug=server, state=state)
 
     async def until(self, event: str, **data: Any) -> dict[str, Any]:
         """Return the data of the next event of a kind that has these."""
@@ -35,11 +51,13 @@ class SocketReader(EventReader):
     """One WebSocket."""
 
     def __init__(self, socket: WebSocketConnection) -> None:
+        super().__init__()
         self._socket = socket
 
     async def next(self) -> tuple[str, str, Any]:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE_S):
             told = json.loads(await self._socket.get_message())
+        self.seen.append(told)
         self.last = told["id"]
         return told["id"], told["type"], told
 
@@ -48,6 +66,7 @@ class StreamReader(EventReader):
     """One stream: `status` and `headers` of its answer, then its frames."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
+        super().__init__()
         self._stream = stream
         self._buffer = b""
         self.status = 0
@@ -61,7 +80,7 @@ class StreamReader(EventReader):
 
     async def rest(self) -> bytes:
         """Read until the other side ends it."""
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE_S):
             while data := await self._stream.receive_some(65536):
                 self._buffer += data
         return self._buffer
@@ -83,11 +102,13 @@ class StreamReader(EventReader):
                 self.retry = value if name == "retry" else self.retry
                 fields[name] = value
             if "event" in fields:
+                told = json.loads(fields["data"])
+                self.seen.append(told)
                 self.last = fields["id"]
-                return fields["id"], fields["event"], json.loads(fields["data"])
+                return fields["id"], fields["event"], told
 
     async def _part(self, end: bytes) -> bytes:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE_S):
             while end not in self._buffer:
                 data = await self._stream.receive_some(65536)
                 if not data:
