@@ -13,6 +13,7 @@ import trio
 from trio_websocket import WebSocketConnection
 
 from tests.fakes.event_reader import StreamReader, reading
+from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.websocket_client import open_websocket
 
 Json = dict[str, Any]
@@ -113,6 +114,13 @@ class Client:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"content-type": "application/json", **self.headers}
         return await self.ask("POST", self.door, content=content, headers=headers)
+
+    async def send_modern(self, method: str, /, able: Json | None = None, **params: Any) -> httpx2.Response:
+        """Send a request of the modern era, as a client with these capabilities, and more of `_meta` if it is given."""
+        named = next((params[name] for name in ("name", "uri", "taskId") if name in params), None)
+        own = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": able or {}, **params.get("_meta", {})}
+        body = message(method, {**params, "_meta": own})
+        return await self.ask("POST", self.door, headers=modern_headers(method, named), json=body)
 
     async def rpc(self, method: str, /, **params: Any) -> Json:
         """Return the whole answer to a request."""

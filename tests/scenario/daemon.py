@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 import pytest
@@ -25,7 +25,7 @@ from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.scenario.client import Client, Json
 
 A, B = {"command": "x"}, {"command": "y"}
@@ -65,6 +65,13 @@ async def running(
             daemon.closing.set()
 
 
+class Fake(Protocol):
+    """What stands in for a server."""
+
+    async def serve(self, peer: MemoryPeer) -> int:
+        """Live one incarnation, and return its exit code."""
+
+
 class World(Client):
     """A daemon, before which this one shows nothing, and its file.
 
@@ -78,12 +85,13 @@ class World(Client):
         http: httpx2.AsyncClient,
         data: DataDir,
         path: Path | None = None,
-        fakes: Mapping[str, FakeServer] | None = None,
+        fakes: Mapping[str, Fake] | None = None,
     ) -> None:
         super().__init__(http)
         self.path = path or data.root.parent / "mcp.json"
         self.data = data
-        self.fakes = defaultdict(lambda: FakeServer(tools=[tool("echo"), tool("sleep")]), fakes or {})
+        self.fakes: defaultdict[str, Any] = defaultdict(lambda: FakeServer(tools=[tool("echo"), tool("sleep")]))
+        self.fakes.update(fakes or {})
         self.reads = 0
         self.gate: trio.Event | None = None
         self.keys = {"operator": data.key("page").hex()}
@@ -167,7 +175,7 @@ async def world(
     directory: Path,
     data: DataDir,
     servers: dict[str, Any] | None,
-    fakes: Mapping[str, FakeServer] | None = None,
+    fakes: Mapping[str, Fake] | None = None,
     *,
     file: str = "mcp.json",
     waits: bool = True,

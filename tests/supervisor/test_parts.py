@@ -21,9 +21,7 @@ from supervisor.servers.capacity import Capacity
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.store.audit_trail import AuditTrail
 from supervisor.usage.totals import Usage
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
-from tests.supervisor.test_daemon import remembered
+from tests.scenario.daemon import A, world
 
 pytestmark = pytest.mark.case("D26")
 Run = Callable[..., Awaitable[None]]
@@ -97,12 +95,11 @@ async def test_a_crash_of_one_part_is_counted_and_ends_nothing(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch, part: type, name: str, shown: str
 ) -> None:
     monkeypatch.setattr(part, name, crashing_once(getattr(part, name)))
-    async with running(configuration(tmp_path, {"good": {"command": "x"}}), data, connect=remembered) as client:
-        await Client(client).ready()
+    async with world(tmp_path, data, {"good": A}) as at:
         counted = f'mcpvisor_part_restarts_total{{part="{shown}"}} 1.0'
-        while counted not in (await client.get("/metrics")).text:  # noqa: ASYNC110 - nobody tells of it
+        while counted not in (await at.ask("GET", "/metrics")).text:  # noqa: ASYNC110 - nobody tells of it
             await trio.sleep(0.02)
-        assert (await client.post("/api/reload")).status_code == 200
+        await at.reload()
 
 
 async def test_sinks_get_events_again_after_what_serves_them_has_crashed(
@@ -110,7 +107,6 @@ async def test_sinks_get_events_again_after_what_serves_them_has_crashed(
 ) -> None:
     monkeypatch.setattr(DaemonEvents, "follow", crashing_once(DaemonEvents.follow))
     sinks = [{"name": "lines", "type": "file", "path": str(tmp_path / "events.jsonl")}]
-    config = configuration(tmp_path, {"good": {"command": "x"}}, event_sinks=sinks)
-    async with running(config, data, connect=remembered) as client:
-        await Client(client).ready()
+    async with world(tmp_path, data, {"good": A}, event_sinks=sinks):
+        pass
     assert "mcp.discovery.completed" in (tmp_path / "events.jsonl").read_text()

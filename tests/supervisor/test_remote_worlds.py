@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
-import httpx2
 import pytest
 import trio
 
@@ -17,7 +16,10 @@ from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request
 from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import World, world
+
+REMOTE = {"connect": None}
+"""The daemon reaches servers by their addresses itself."""
 
 
 def status(code: int, body: bytes) -> Fault:
@@ -27,22 +29,13 @@ def status(code: int, body: bytes) -> Fault:
     return answer
 
 
-async def called(client: httpx2.AsyncClient, name: str, **arguments: Any) -> Any:
-    params = {"name": name, "arguments": arguments}
-    return (
-        await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-    ).json()
+def before(directory: Path, data: DataDir, servers: Mapping[str, RemoteServer]) -> AbstractAsyncContextManager[World]:
+    """Run a daemon for the block, from when it has tried these."""
+    return world(directory, data, {name: {"url": each.url} for name, each in servers.items()}, daemon=REMOTE)
 
 
-async def rows(client: httpx2.AsyncClient) -> dict[str, Any]:
-    return {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-
-
-async def until_away(client: httpx2.AsyncClient, server: str) -> None:
-    while True:
-        if (await rows(client))[server]["state"] == "respawning":
-            return
-        await trio.sleep(0.02)
+async def echoed(at: Client, server: str, **arguments: Any) -> Any:
+    return (await at.result(f"{server}-echo", **arguments))["structuredContent"]
 
 
 @pytest.mark.case("H18")
@@ -51,14 +44,13 @@ async def test_two_entries_for_one_address_are_two_servers_with_a_session_each(t
     server = RemoteServer(fake.serve)
     async with server.running():
         entries = {"mine": {"url": server.url}, "yours": {"url": server.url, "headers": {"X-Who": "you"}}}
-        async with running(configuration(tmp_path, entries), data) as client:
-            await Client(client).ready()
-            assert {name: (row["state"], row["tools"]) for name, row in (await rows(client)).items()} == {
+        async with world(tmp_path, data, entries, daemon=REMOTE) as at:
+            assert {name: (row["state"], row["tools"]) for name, row in (await at.rows()).items()} == {
                 "mine": ("ready", 1),
                 "yours": ("ready", 1),
             }
             for name in ("mine", "yours"):
-                assert (await called(client, f"{name}-echo", who=name))["result"]["structuredContent"] == {"who": name}
+                assert await echoed(at, name, who=name) == {"who": name}
     calls = [request for request in server.requests if request.method == "tools/call"]
     assert [call.headers.get("x-who") for call in calls] == [None, "you"]
     assert len({call.headers["mcp-session-id"] for call in calls}) == 2
@@ -70,23 +62,21 @@ async def test_a_page_of_a_proxy_and_a_server_that_is_down_harm_nobody_and_are_t
     page = RemoteServer(FakeServer().serve, faults={"POST": status(200, b"<html>Sign in, s3cret</html>")})
     down = RemoteServer(FakeServer().serve, faults={"POST": status(502, b"<html>Bad Gateway, s3cret</html>")})
     good = RemoteServer(FakeServer().serve)
-    async with page.running(), down.running(), good.running():
-        entries = {name: {"url": each.url} for name, each in {"page": page, "down": down, "good": good}.items()}
-        async with running(configuration(tmp_path, entries), data) as client:
-            await Client(client).ready()
-            shown = await rows(client)
-            assert shown["good"]["state"] == "ready"
-            assert (shown["page"]["state"], shown["page"]["next_start"] is not None) == ("failed", True)
-            assert "it answered with text/html, which is not MCP" in shown["page"]["last_error"]
-            assert "it is not available (HTTP 502)" in shown["down"]["last_error"]
-            assert "s3cret" not in str(shown)
-            for name, said in (("page", "text/html"), ("down", "is away")):
-                error = failure(await called(client, f"{name}:echo"))
-                assert said in error["message"]
-                assert error["data"]["outcome"] == "not_sent"
-            down.faults.clear()
-            assert (await client.post("/api/servers/down/wake")).status_code == 200
-            assert (await called(client, "down:echo", n=1))["result"]["structuredContent"] == {"n": 1}
+    servers = {"page": page, "down": down, "good": good}
+    async with page.running(), down.running(), good.running(), before(tmp_path, data, servers) as at:
+        shown = await at.rows()
+        assert shown["good"]["state"] == "ready"
+        assert (shown["page"]["state"], shown["page"]["next_start"] is not None) == ("failed", True)
+        assert "it answered with text/html, which is not MCP" in shown["page"]["last_error"]
+        assert "it is not available (HTTP 502)" in shown["down"]["last_error"]
+        assert "s3cret" not in str(shown)
+        for name, said in (("page", "text/html"), ("down", "is away")):
+            error = failure(await at.call(f"{name}:echo"))
+            assert said in error["message"]
+            assert error["data"]["outcome"] == "not_sent"
+        down.faults.clear()
+        await at.ordered("down", "wake")
+        assert (await at.result("down:echo", n=1))["structuredContent"] == {"n": 1}
 
 
 @pytest.mark.case("Q06")
@@ -94,19 +84,18 @@ async def test_a_search_for_the_tools_of_a_server_that_is_away_says_that_it_is(t
     fake = FakeServer(tools=[tool("forecast", "Says what the weather will be.")])
     server = RemoteServer(fake.serve)
     async with server.running():
-        config = configuration(tmp_path, {"weather": {"url": server.url, "backoff_initial_s": 60}})
-        async with running(config, data) as client:
-            await Client(client).ready()
+        entry = {"url": server.url, "backoff_initial_s": 60}
+        async with world(tmp_path, data, {"weather": entry}, daemon=REMOTE) as at:
             server.faults["POST"] = status(503, b"")
-            await called(client, "weather:forecast")
+            await at.call("weather:forecast")
             with trio.fail_after(30):
-                await until_away(client, "weather")
+                await at.until_state("weather", "respawning")
                 answer: dict[str, Any] = {"tools": ["so far"]}
                 while answer["tools"]:  # the catalogue hears of it a moment later
-                    found = await called(client, "discover_mcp_tools", query="what the weather will be")
-                    answer = found["result"]["structuredContent"]
+                    found = await at.result("discover_mcp_tools", query="what the weather will be")
+                    answer = found["structuredContent"]
             assert answer["notice"].startswith("weather is offline (it is not available (HTTP 503)); tell the user.")
-            assert (await rows(client))["weather"]["tools"] == 1
+            assert (await at.row("weather"))["tools"] == 1
 
 
 class Forgetful(RemoteServer):
@@ -155,33 +144,21 @@ UNKNOWN = {
 """How servers say that they do not know a session."""
 
 
-@asynccontextmanager
-async def daemon_before(
-    server: RemoteServer, tmp_path: Path, data: DataDir, **settings: Any
-) -> AsyncIterator[httpx2.AsyncClient]:
-    """Run a daemon for the block, ready before one server."""
-    async with running(configuration(tmp_path, {"s": {"url": server.url, **settings}}), data) as client:
-        await Client(client).ready()
-        yield client
-
-
 async def calls_at_once(tmp_path: Path, data: DataDir, forgetful: RemoteServer) -> tuple[list[Any], Any]:
     """Call it `CALLS` times at once, and a healthy server after each; return the answers, and the status at the end."""
     healthy, answers = RemoteServer(FakeServer().serve), []
-    async with forgetful.running(), healthy.running():
-        entries = {"forgets": {"url": forgetful.url}, "healthy": {"url": healthy.url}}
-        async with running(configuration(tmp_path, entries), data) as client:
-            await Client(client).ready()
+    servers = {"forgets": forgetful, "healthy": healthy}
+    async with forgetful.running(), healthy.running(), before(tmp_path, data, servers) as at:
 
-            async def call(number: int) -> None:
-                answers.append((await called(client, "forgets-sleep", s=0.02))["result"])
-                assert (await called(client, "healthy-echo", n=number))["result"]["structuredContent"] == {"n": number}
+        async def call(number: int) -> None:
+            answers.append(await at.result("forgets-sleep", s=0.02))
+            assert await echoed(at, "healthy", n=number) == {"n": number}
 
-            with trio.fail_after(30):
-                async with trio.open_nursery() as nursery:
-                    for number in range(CALLS):
-                        nursery.start_soon(call, number)
-            status_now = await rows(client)
+        with trio.fail_after(30):
+            async with trio.open_nursery() as nursery:
+                for number in range(CALLS):
+                    nursery.start_soon(call, number)
+        status_now = await at.rows()
     return answers, {name: (row["state"], row["breakers"]) for name, row in status_now.items()}
 
 
@@ -242,15 +219,13 @@ async def test_a_server_that_was_started_again_is_used_again_however_it_says_tha
     async with AsyncExitStack() as stack:
         for server in servers.values():
             await stack.enter_async_context(server.running())
-        entries = {name: {"url": server.url} for name, server in servers.items()}
-        async with running(configuration(tmp_path, entries), data) as client:
-            await Client(client).ready()
+        async with before(tmp_path, data, servers) as at:
             for name, server in servers.items():
-                assert (await called(client, f"{name}-echo", n=1))["result"]["structuredContent"] == {"n": 1}
+                assert await echoed(at, name, n=1) == {"n": 1}
                 server.restart()
                 with trio.fail_after(10):
-                    assert (await called(client, f"{name}-echo", n=2))["result"]["structuredContent"] == {"n": 2}
-            assert {(row["state"], row["last_error"]) for row in (await rows(client)).values()} == {("ready", None)}
+                    assert await echoed(at, name, n=2) == {"n": 2}
+            assert {(row["state"], row["last_error"]) for row in (await at.rows()).values()} == {("ready", None)}
     assert {name: server.count("POST", "initialize") for name, server in servers.items()} == dict.fromkeys(UNKNOWN, 2)
     assert all(fake.count("tools/call") == 2 for fake in fakes.values())
 
@@ -259,15 +234,18 @@ async def test_a_server_that_refuses_everything_in_a_new_session_too_is_not_read
     tmp_path: Path, data: DataDir
 ) -> None:
     server = RemoteServer(FakeServer().serve)
-    async with server.running(), daemon_before(server, tmp_path, data, max_restarts=0) as client:
-        assert (await called(client, "s-echo", n=1))["result"]["structuredContent"] == {"n": 1}
+    async with (
+        server.running(),
+        world(tmp_path, data, {"s": {"url": server.url, "max_restarts": 0}}, daemon=REMOTE) as at,
+    ):
+        assert await echoed(at, "s", n=1) == {"n": 1}
         for method in ("tools/call", "tools/list", "ping"):
             server.faults[method] = status(400, b"no")
         with trio.fail_after(20):
-            error = (await called(client, "s-echo", n=2))["result"]["structuredContent"]["error"]
+            error = (await echoed(at, "s", n=2))["error"]
         assert error["outcome"] == "not_sent"
         assert "HTTP 400" in error["message"]
-        assert (await rows(client))["s"]["state"] == "failed"
+        assert (await at.row("s"))["state"] == "failed"
 
 
 async def refuse_by_message(request: Request) -> None:
@@ -276,14 +254,11 @@ async def refuse_by_message(request: Request) -> None:
     await request.respond(400, body)
 
 
-@pytest.mark.parametrize(
-    ("fault", "says"), [(status(422, b"not these arguments"), "HTTP 422"), (refuse_by_message, "no such city")]
-)
-async def test_a_request_that_a_living_session_refuses_costs_no_session(
-    tmp_path: Path, data: DataDir, fault: Fault, says: str
-) -> None:
-    server = RemoteServer(FakeServer().serve, faults={"tools/call": fault})
-    async with server.running(), daemon_before(server, tmp_path, data) as client:
-        assert says in json.dumps((await called(client, "s-echo", n=1))["result"])
-        assert (await rows(client))["s"]["state"] == "ready"
+async def test_a_request_that_a_living_session_refuses_costs_no_session(tmp_path: Path, data: DataDir) -> None:
+    faults = {"HTTP 422": status(422, b"not these arguments"), "no such city": refuse_by_message}
+    server = RemoteServer(FakeServer().serve)
+    async with server.running(), before(tmp_path, data, {"s": server}) as at:
+        for says, server.faults["tools/call"] in faults.items():
+            assert says in json.dumps(await at.result("s-echo", n=1))
+            assert (await at.row("s"))["state"] == "ready"
     assert server.count("POST", "initialize") == 1

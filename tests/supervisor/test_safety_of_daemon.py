@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import trio
 
-from supervisor.daemon import Daemon
-from supervisor.front.edge.listening import open_sockets
-from supervisor.host.datadir import open_data_dir
-from tests.fakes.http_client import JSON_HEADERS
-from tests.fakes.memory import MemoryTransport
+from supervisor.host.datadir import DataDir
 from tests.fakes.whole_server import WholeServer
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import A, World, world
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "read_note", "description": "Reads a note.", "inputSchema": {"type": "object"}},
@@ -29,40 +22,26 @@ TOOLS: list[dict[str, Any]] = [
 NAMES = {"/mcp/servers/one": "{}", "/mcp/all": "one__{}", "/mcp": "one:{}"}
 
 
-@asynccontextmanager
-async def leveled(
-    tmp_path: Path, entry: dict[str, Any] | None = None, **settings: Any
-) -> AsyncIterator[tuple[httpx2.AsyncClient, WholeServer]]:
-    server = WholeServer(tools=TOOLS)
-    with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, {"one": {"command": "x", **(entry or {})}}, **settings)
-        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await Client(client).ready()
-            yield client, server
+def leveled(
+    directory: Path, data: DataDir, entry: dict[str, Any] | None = None, **settings: Any
+) -> AbstractAsyncContextManager[World]:
+    return world(directory, data, {"one": {**A, **(entry or {})}}, {"one": WholeServer(tools=TOOLS)}, **settings)
 
 
-async def ask(client: httpx2.AsyncClient, door: str, method: str, params: dict[str, Any]) -> Any:
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return (await client.post(door, headers=JSON_HEADERS, content=json.dumps(message))).json()
+async def call(at: World, door: str, tool: str) -> str:
+    return json.dumps(await at.at(door).call(NAMES[door].format(tool)))
 
 
-async def call(client: httpx2.AsyncClient, door: str, tool: str) -> str:
-    return json.dumps(await ask(client, door, "tools/call", {"name": NAMES[door].format(tool), "arguments": {}}))
-
-
-async def found(client: httpx2.AsyncClient, **arguments: Any) -> dict[str, Any]:
+async def found(at: World, query: str, **more: Any) -> dict[str, Any]:
     """The tools of one discover, and what each row says of a confirmation."""
-    answer = await ask(client, "/mcp", "tools/call", {"name": "discover_mcp_tools", "arguments": arguments})
-    rows = answer["result"]["structuredContent"]["tools"]
-    return {
-        row["tool_path"]: row.get("requires_confirmation") for row in sorted(rows, key=lambda row: row["tool_path"])
-    }
+    return {row["tool_path"]: row.get("requires_confirmation") for row in await at.search(query, **more)}
 
 
-async def test_what_is_above_the_level_is_in_no_list_and_runs_at_no_door(tmp_path: Path) -> None:
-    async with leveled(tmp_path, expose="moderate") as (client, server):
+async def test_what_is_above_the_level_is_in_no_list_and_runs_at_no_door(tmp_path: Path, data: DataDir) -> None:
+    async with leveled(tmp_path, data, expose="moderate") as at:
+        server = at.fakes["one"]
         listed = {
-            door: [tool["name"] for tool in (await ask(client, door, "tools/list", {}))["result"]["tools"]]
+            door: [tool["name"] for tool in (await at.at(door).rpc("tools/list"))["result"]["tools"]]
             for door in ("/mcp/servers/one", "/mcp/all")
         }
         assert listed == {
@@ -70,87 +49,76 @@ async def test_what_is_above_the_level_is_in_no_list_and_runs_at_no_door(tmp_pat
             "/mcp/all": ["one__read_note", "one__write_note"],
         }
         for query in ("*", "erase all notes", "one:erase_notes"):
-            params = {"name": "discover_mcp_tools", "arguments": {"query": query}}
-            rows = (await ask(client, "/mcp", "tools/call", params))["result"]["structuredContent"]["tools"]
-            assert "one:erase_notes" not in {row["tool_path"] for row in rows}
+            assert "one:erase_notes" not in await at.discover(query)
         for door in NAMES:
-            assert "setting 'expose'" in await call(client, door, "erase_notes"), door
-        assert "has no tool" in await call(client, "/mcp/servers/one", "a_tool_that_it_never_listed")
+            assert "setting 'expose'" in await call(at, door, "erase_notes"), door
+        assert "has no tool" in await call(at, "/mcp/servers/one", "a_tool_that_it_never_listed")
         assert "tools/call" not in server.methods()
-        rows = (await client.get("/api/tools")).json()["tools"]
+        rows = (await at.page("/api/tools"))["tools"]
         assert {row["name"]: row["exposed"] for row in rows} == {
             "read_note": True,
             "write_note": True,
             "erase_notes": False,
         }
-        assert "content" in await call(client, "/mcp", "write_note")
+        assert "content" in await call(at, "/mcp", "write_note")
         assert server.methods().count("tools/call") == 1
 
 
-async def test_a_level_that_changes_takes_effect_at_once_and_no_server_notices(tmp_path: Path) -> None:
-    server = WholeServer(tools=TOOLS)
-    levels, names = iter(("moderate", "safe", "dangerous")), [tool["name"] for tool in TOOLS]
-    # It reads the file by order alone: each reading here writes it, which it would take for another change.
-    entries, settings = {"one": {"command": "x"}}, {"reload_on_change": False}
+async def test_a_level_that_changes_takes_effect_at_once_and_no_server_notices(tmp_path: Path, data: DataDir) -> None:
+    names = [tool["name"] for tool in TOOLS]
 
-    async def refuses(client: httpx2.AsyncClient, name: str) -> bool:
-        return "'expose'" in await call(client, "/mcp/all", name)
+    async def refused() -> list[str]:
+        return [name for name in names if "'expose'" in await call(at, "/mcp/all", name)]
 
-    with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, entries, **settings)
-        daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), connect=lambda _: MemoryTransport(server.serve))
-        daemon.read = lambda path, change: configuration(tmp_path, entries, expose=next(levels), **settings)
-        with trio.fail_after(60):
-            async with trio.open_nursery() as nursery:
-                (url,) = await nursery.start(daemon.run)
-                async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
-                    await Client(client).ready()
-                    for allowed in (2, 1, 3):
-                        answer = await client.post("/api/reload", headers=JSON_HEADERS)
-                        assert answer.json()["outcome"] == "applied", answer.text
-                        for name in names[allowed:]:
-                            assert await refuses(client, name), "from that moment on, whatever is listed still"
-                        while len((await ask(client, "/mcp/all", "tools/list", {}))["result"]["tools"]) != allowed:
-                            await trio.lowlevel.checkpoint()
-                        assert [name for name in names if await refuses(client, name)] == names[allowed:]
-                daemon.closing.set()
-    assert server.starts == 1
+    async with leveled(tmp_path, data) as at:
+        for level, allowed in (("moderate", 2), ("safe", 1), ("dangerous", 3)):
+            at.write({"one": A}, expose=level)
+            assert (await at.reload())["outcome"] == "applied"
+            assert {*names[allowed:]} <= {*await refused()}, "from that moment on, whatever is listed still"
+            while len(await at.tools()) != allowed:
+                await trio.lowlevel.checkpoint()
+            assert await refused() == names[allowed:]
+        assert at.fakes["one"].starts == 1
 
 
-async def test_a_name_that_an_operator_gave_a_tool_makes_it_neither_safer_nor_allowed(tmp_path: Path) -> None:
+async def test_a_name_that_an_operator_gave_a_tool_makes_it_neither_safer_nor_allowed(
+    tmp_path: Path, data: DataDir
+) -> None:
     entry = {
         "confirm_except": ["write_*"],
         "tools": {"rename": {"erase_notes": "read_all", "write_note": "jot"}, "describe": {"erase_notes": "Reads."}},
     }
-    async with leveled(tmp_path, entry, confirm="moderate") as (client, server):
+    async with leveled(tmp_path, data, entry, confirm="moderate") as at:
+        server = at.fakes["one"]
         for door in NAMES:
-            assert "runs only after its user has said yes" in await call(client, door, "read_all"), door
-            assert '"content"' in await call(client, door, "jot")
-        assert await found(client, query="one:*") == {"one:jot": None, "one:read_all": True, "one:read_note": None}
+            assert "runs only after its user has said yes" in await call(at, door, "read_all"), door
+            assert '"content"' in await call(at, door, "jot")
+        assert await found(at, "one:*") == {"one:jot": None, "one:read_all": True, "one:read_note": None}
         assert server.methods().count("tools/call") == len(NAMES)
-    async with leveled(tmp_path, entry, expose="moderate") as (client, _):
+    async with leveled(tmp_path, data, entry, expose="moderate") as at:
         for door in NAMES:
-            assert "setting 'expose'" in await call(client, door, "read_all"), door
+            assert "setting 'expose'" in await call(at, door, "read_all"), door
 
 
 @pytest.mark.case("X04")
-async def test_one_setting_makes_dangerous_tools_ask_for_a_yes(tmp_path: Path) -> None:
-    async with leveled(tmp_path, confirm="dangerous") as (client, server):
+async def test_one_setting_makes_dangerous_tools_ask_for_a_yes(tmp_path: Path, data: DataDir) -> None:
+    async with leveled(tmp_path, data, confirm="dangerous") as at:
+        server = at.fakes["one"]
         for door in NAMES:
-            assert "runs only after its user has said yes" in await call(client, door, "erase_notes"), door
+            assert "runs only after its user has said yes" in await call(at, door, "erase_notes"), door
         assert "tools/call" not in server.methods()
-        asking = (await client.get("/api/tools?requires_confirmation=true")).json()
+        asking = await at.page("/api/tools?requires_confirmation=true")
         assert [row["path"] for row in asking["tools"]] == ["one:erase_notes"]
-        assert await found(client, query="notes") == {
+        assert await found(at, "notes") == {
             "one:erase_notes": True,
             "one:read_note": None,
             "one:write_note": None,
         }
-        assert await found(client, query="one:*", requires_confirmation=True) == {"one:erase_notes": True}
-        assert await found(client, query="erase a note", requires_confirmation=False) == {
+        assert await found(at, "one:*", requires_confirmation=True) == {"one:erase_notes": True}
+        assert await found(at, "erase a note", requires_confirmation=False) == {
             "one:read_note": None,
             "one:write_note": None,
         }
         for door in NAMES:
-            assert '"content"' in await call(client, door, "write_note")
+            assert '"content"' in await call(at, door, "write_note")
         assert server.methods().count("tools/call") == len(NAMES)

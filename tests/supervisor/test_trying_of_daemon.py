@@ -8,14 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
-
-from supervisor.host.datadir import open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
 from tests.fakes.page_figures import Element, read
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import World, world
 
 WORDS = 'two\nlines, "quoted" & <b>'
 PROPERTIES = {"name": {"type": "string", "maxLength": 5}, "sizes": {"type": "array", "items": {"enum": ["s", "m"]}}}
@@ -34,8 +30,8 @@ TOOLS = [
 class Visitor:
     """Somebody at the page of a tool."""
 
-    def __init__(self, client: httpx2.AsyncClient, fake: FakeServer) -> None:
-        self._client = client
+    def __init__(self, at: World, fake: FakeServer) -> None:
+        self._at = at
         self._fake = fake
 
     @property
@@ -44,7 +40,7 @@ class Visitor:
 
     async def call(self, path: str, **typed: str) -> Element:
         address = f"/ui/tool?path={path}"
-        shown = read((await self._client.get(address)).text)
+        shown = read((await self._at.ask("GET", address)).text)
         fields = {f"field.{name}": text for name, text in typed.items()}
         return await self._send(address, data={"token": _hidden(shown)["token"], **fields})
 
@@ -58,7 +54,7 @@ class Visitor:
         return await self._send(form.attributes["action"], code, files=parts)
 
     async def _send(self, address: str, code: int = 200, **body: Any) -> Element:
-        answer = await self._client.post(address, headers={"origin": str(self._client.base_url).rstrip("/")}, **body)
+        answer = await self._at.ask("POST", address, headers={"origin": self._at.url}, **body)
         assert answer.status_code == code, answer.text
         return read(answer.text)
 
@@ -76,17 +72,14 @@ def _said(page: Element) -> str:
 
 
 @asynccontextmanager
-async def visiting(tmp_path: Path, **entry: Any) -> AsyncIterator[Visitor]:
+async def visiting(directory: Path, data: DataDir, **entry: Any) -> AsyncIterator[Visitor]:
     fake = FakeServer(tools=TOOLS)
-    with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, {"one": {"command": "x", **entry}})
-        async with running(config, data, connect=lambda _: MemoryTransport(fake.serve)) as client:
-            await Client(client).ready()
-            yield Visitor(client, fake)
+    async with world(directory, data, {"one": {"command": "x", **entry}}, {"one": fake}) as at:
+        yield Visitor(at, fake)
 
 
-async def test_a_tool_that_asks_for_a_yes_runs_once_after_one_yes_on_its_page(tmp_path: Path) -> None:
-    async with visiting(tmp_path, confirm=["echo"]) as somebody:
+async def test_a_tool_that_asks_for_a_yes_runs_once_after_one_yes_on_its_page(tmp_path: Path, data: DataDir) -> None:
+    async with visiting(tmp_path, data, confirm=["echo"]) as somebody:
         asked = await somebody.call("one:echo", text=WORDS, count="3")
         assert "Run one:echo with" in _said(asked)
         assert "execute_mcp_tool" not in _said(asked), "that is for a model"
@@ -99,8 +92,8 @@ async def test_a_tool_that_asks_for_a_yes_runs_once_after_one_yes_on_its_page(tm
         assert len(somebody.runs) == 1, "one yes, one run"
 
 
-async def test_a_no_ends_the_call_and_nothing_runs(tmp_path: Path) -> None:
-    async with visiting(tmp_path, confirm=["echo"]) as somebody:
+async def test_a_no_ends_the_call_and_nothing_runs(tmp_path: Path, data: DataDir) -> None:
+    async with visiting(tmp_path, data, confirm=["echo"]) as somebody:
         asked = await somebody.call("one:echo", text="up")
         ended = await somebody.press(asked, "decline")
         assert "the user did not say yes" in _said(ended)
@@ -108,8 +101,8 @@ async def test_a_no_ends_the_call_and_nothing_runs(tmp_path: Path) -> None:
         assert somebody.runs == []
 
 
-async def test_another_call_than_the_one_that_was_asked_about_does_not_run(tmp_path: Path) -> None:
-    async with visiting(tmp_path, confirm=["echo"]) as somebody:
+async def test_another_call_than_the_one_that_was_asked_about_does_not_run(tmp_path: Path, data: DataDir) -> None:
+    async with visiting(tmp_path, data, confirm=["echo"]) as somebody:
         asked = await somebody.call("one:echo", text="up")
         carried = asked.one("form", id="asked").one("input", name="call")
         carried.attributes["value"] = carried.attributes["value"].replace('"text":"up"', '"text":"down"')
@@ -117,8 +110,10 @@ async def test_another_call_than_the_one_that_was_asked_about_does_not_run(tmp_p
         assert somebody.runs == []
 
 
-async def test_what_a_server_asks_during_a_call_is_answered_on_the_page_of_its_tool(tmp_path: Path) -> None:
-    async with visiting(tmp_path) as somebody:
+async def test_what_a_server_asks_during_a_call_is_answered_on_the_page_of_its_tool(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with visiting(tmp_path, data) as somebody:
         asked = await somebody.call("one:ask", message="Who?", properties=json.dumps(PROPERTIES))
         assert "Who?" in _said(asked)
         wrong = await somebody.press(asked, "accept", 400, name="Augusta")
