@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.host.datadir import DataDir
-from tests.scenario.daemon import World, configuration, running
-from tests.supervisor.test_identity_of_daemon import connect, doorway
+from tests.scenario.daemon import World, world
+from tests.supervisor.test_identity_of_daemon import doorway
 
 CATALOGUE, REGISTRY = "/.well-known/ai-catalog.json", "/v0.1/servers"
 SECRET = "hunter22hunter22"
@@ -23,38 +23,34 @@ SERVERS: dict[str, Any] = {
 async def paths(at: World, who: str | None) -> list[str]:
     """The doors that the catalogue names, by their paths."""
     entries = (await at[who].page(CATALOGUE))["entries"]
-    return [entry["url"].removeprefix(str(at.http.base_url)).removesuffix("/server-card") for entry in entries]
+    return [entry["url"].removeprefix(at.url).removesuffix("/server-card") for entry in entries]
 
 
 async def names(at: World, who: str, **asked: Any) -> list[str]:
-    page = (await at[who].ask("GET", REGISTRY, params=asked)).json()
-    return [row["server"]["name"].removeprefix("localhost/") for row in page["servers"]]
+    rows = (await at[who].page(REGISTRY, **asked))["servers"]
+    return [row["server"]["name"].removeprefix("localhost/") for row in rows]
 
 
 async def test_a_card_leads_to_a_server_that_answers(tmp_path: Path, data: DataDir) -> None:
-    async with running(configuration(tmp_path, SERVERS), data, connect=connect) as client:
-        await World(client, data).ready()
-        catalogue = await client.get(CATALOGUE)
+    async with world(tmp_path, data, SERVERS) as at:
+        catalogue = await at.ask("GET", CATALOGUE)
         assert catalogue.headers["content-type"] == "application/ai-catalog+json"
         assert catalogue.json()["specVersion"] == "1.0"
         entries = catalogue.json()["entries"]
         assert len(entries) == 5
         for entry in entries:
             assert entry["type"] == "application/mcp-server-card+json"
-            card = await client.get(entry["url"])
+            card = await at.ask("GET", entry["url"])
             assert (card.status_code, card.headers["content-type"]) == (200, entry["type"])
-            hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-            body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
             (remote,) = card.json()["remotes"]
-            answer = (await client.post(remote["url"], json=body)).json()["result"]
+            hello: dict[str, Any] = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c"}}
+            answer = (await at.at(remote["url"]).rpc("initialize", **hello))["result"]
             assert answer["protocolVersion"] in remote["supportedProtocolVersions"]
             assert answer["serverInfo"]["version"] == card.json()["version"]
 
 
 async def test_what_somebody_does_not_see_is_in_no_document(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, SERVERS) as at:
-        for user in ("ana", "ben"):
-            await at.admit(user)
+    async with doorway(tmp_path, data, SERVERS, "ana", "ben") as at:
         own = ["/mcp", "/mcp/all"]
         assert await paths(at, None) == own
         assert await paths(at, "ana") == [*own, *(f"/mcp/servers/{name}" for name in ("clock", "search", "vault"))]
@@ -84,15 +80,14 @@ async def test_no_document_has_what_a_server_is_started_with(tmp_path: Path, dat
 
 
 async def test_a_page_of_another_origin_reads_none(tmp_path: Path, data: DataDir) -> None:
-    async with running(configuration(tmp_path, {}), data) as client:
+    async with world(tmp_path, data, {}) as at:
         for path in (CATALOGUE, "/mcp/server-card", REGISTRY):
-            assert (await client.get(path, headers={"origin": "https://evil.example"})).status_code == 403
-            assert (await client.get(path, headers={"host": "evil.example"})).status_code == 421
+            assert (await at.ask("GET", path, headers={"origin": "https://evil.example"})).status_code == 403
+            assert (await at.ask("GET", path, headers={"host": "evil.example"})).status_code == 421
 
 
 async def test_who_has_a_document_is_told_so_until_it_changes(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, SERVERS) as at:
-        await at.admit("ben")
+    async with doorway(tmp_path, data, SERVERS, "ben") as at:
         for path in (CATALOGUE, "/mcp/servers/clock/server-card", REGISTRY):
             first = await at["ben"].ask("GET", path)
             assert first.headers["cache-control"] == "private, no-cache"
@@ -101,8 +96,7 @@ async def test_who_has_a_document_is_told_so_until_it_changes(tmp_path: Path, da
             assert "content-length" not in again.headers
         had = (await at.operator.ask("GET", CATALOGUE)).headers["etag"]
         assert (await at["ben"].ask("GET", CATALOGUE, headers={"if-none-match": had})).status_code == 200
-        stopped = await at.operator.ask("POST", "/api/servers/clock/disable")
-        assert stopped.status_code == 200
+        await at.ordered("clock", "disable")
         assert (await at.operator.ask("GET", CATALOGUE, headers={"if-none-match": had})).status_code == 200
         assert "/mcp/servers/clock" not in await paths(at, "ben")
 
@@ -113,7 +107,7 @@ async def test_the_registry_is_read_by_pages_and_by_what_changed(tmp_path: Path,
         assert every == ["mcp", "mcp.all", "mcp.servers.clock", "mcp.servers.search", "mcp.servers.vault"]
         found, cursor = [], ""
         while True:
-            page = (await at.operator.ask("GET", REGISTRY, params={"limit": 2, "cursor": cursor})).json()
+            page = await at.operator.page(REGISTRY, limit=2, cursor=cursor)
             found += [row["server"]["name"].removeprefix("localhost/") for row in page["servers"]]
             assert page["metadata"]["count"] == len(page["servers"])
             if not (cursor := page["metadata"].get("nextCursor", "")):

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx2
 import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from trio_websocket import WebSocketConnection
 
-from supervisor.host.datadir import DataDir, open_data_dir
-from tests.fakes.http_client import JSON_HEADERS, META, MODERN, modern_headers
+from supervisor.host.datadir import open_data_dir
+from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.json_texts import OBJECTS
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.shown_calls import decoded_call
-from tests.fakes.websocket_client import open_websocket
 from tests.fakes.whole_server import WholeServer
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.client import message as request
+from tests.scenario.daemon import World, world
 
 YES = {"action": "accept", "content": {"run": True}}
 MODERN_META = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
@@ -66,16 +65,31 @@ def message(params: str) -> str:
     return f'{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {params}}}'
 
 
-@contextmanager
-def directories() -> Iterator[tuple[Path, DataDir]]:
-    with TemporaryDirectory() as name, open_data_dir(Path(name) / "data", {}) as data:
-        yield Path(name), data
+@asynccontextmanager
+async def daemon(directory: Path, server: WholeServer | FakeServer, *confirm: str, **more: Any) -> AsyncIterator[World]:
+    """Run a daemon before a server, of whose tools these need a yes."""
+    servers = {"one": {"command": "x", "confirm": [*confirm]}}
+    connect = {"connect": lambda _: MemoryTransport(server.serve)}
+    with open_data_dir(directory / "data", {}) as data:
+        async with world(directory, data, servers, daemon=connect, **more) as at:
+            yield at
 
 
-async def post(client: httpx2.AsyncClient, call: Call, **more: Any) -> Any:
+async def post(at: World, call: Call, **more: Any) -> Any:
     headers = modern_headers("tools/call", call[1])
-    answer = await client.post(call[0], headers=headers, content=message(params_of(call, _meta=MODERN_META, **more)))
-    return answer.json()
+    content = message(params_of(call, _meta=MODERN_META, **more))
+    return (await at.ask("POST", call[0], headers=headers, content=content)).json()
+
+
+@asynccontextmanager
+async def in_legacy_era(at: World, call: Call, **capabilities: Any) -> AsyncIterator[tuple[WebSocketConnection, Any]]:
+    """Call over a WebSocket, and go on with what is answered."""
+    async with at.websocket(call[0]) as socket:
+        client = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "a"}}
+        await socket.send_message(json.dumps(request("initialize", client, 0)))
+        await socket.get_message()
+        await socket.send_message(message(params_of(call)))
+        yield socket, json.loads(await socket.get_message())
 
 
 def is_too_much(result: Any) -> bool:
@@ -83,23 +97,17 @@ def is_too_much(result: Any) -> bool:
     return bool(result.get("isError")) and "send fewer at once" in result["content"][0]["text"]
 
 
-async def confirmed_in_modern_era(client: httpx2.AsyncClient, call: Call) -> str | None:
-    asked = (await post(client, call))["result"]
+async def confirmed_in_modern_era(at: World, call: Call) -> str | None:
+    asked = (await post(at, call))["result"]
     if is_too_much(asked):
         return None
-    again = await post(client, call, inputResponses={"confirm": YES}, requestState=asked["requestState"])
+    again = await post(at, call, inputResponses={"confirm": YES}, requestState=asked["requestState"])
     assert "result" in again, again
     return str(asked["inputRequests"]["confirm"]["params"]["message"])
 
 
-async def confirmed_in_legacy_era(client: httpx2.AsyncClient, call: Call) -> str | None:
-    async with open_websocket(client.base_url.port or 0, call[0]) as socket:
-        greeting = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "a"}}
-        first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting}
-        await socket.send_message(json.dumps(first))
-        await socket.get_message()
-        await socket.send_message(message(params_of(call)))
-        asked = json.loads(await socket.get_message())
+async def confirmed_in_legacy_era(at: World, call: Call) -> str | None:
+    async with in_legacy_era(at, call, elicitation={}) as (socket, asked):
         if is_too_much(asked.get("result", {})):
             return None
         assert asked.get("method") == "elicitation/create", asked
@@ -121,14 +129,12 @@ def unlabelled(text: str) -> str:
 def test_what_was_shown_is_what_the_server_received(calls: list[tuple[Call, bool]]) -> None:
     async def scenario() -> None:
         server = WholeServer()
-        with directories() as (path, data):
-            config = configuration(path, {"one": {"command": "x", "confirm": ["*"]}})
-            async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-                await Client(client).ready()
+        with TemporaryDirectory() as path:
+            async with daemon(Path(path), server, "*") as at:
                 for call, is_modern in calls:
                     before = server.methods().count("tools/call")
                     confirmed = confirmed_in_modern_era if is_modern else confirmed_in_legacy_era
-                    question = await confirmed(client, call)
+                    question = await confirmed(at, call)
                     assert server.methods().count("tools/call") == before + (question is not None)
                     if question is None:
                         continue
@@ -140,38 +146,28 @@ def test_what_was_shown_is_what_the_server_received(calls: list[tuple[Call, bool
     trio.run(scenario)
 
 
-@asynccontextmanager
-async def guarded(tmp_path: Path) -> AsyncIterator[tuple[httpx2.AsyncClient, WholeServer]]:
-    """Run a daemon before a server none of whose tools runs without a yes."""
-    server = WholeServer()
-    with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, {"one": {"command": "x", "confirm": ["*"]}})
-        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await Client(client).ready()
-            yield client, server
-
-
-@pytest.mark.parametrize("door", ["/mcp/servers/one", "/mcp/all"])
 async def test_a_person_is_asked_about_the_path_that_is_deleted_and_not_about_one_that_stands_before_it(
-    tmp_path: Path, door: str
+    tmp_path: Path,
 ) -> None:
-    async with guarded(tmp_path) as (client, server):
-        said = await confirmed_in_modern_era(client, (door, DOORS[door], '{"path":"/etc"}'))
-        assert server.last()[1]["arguments"] == {"path": "/etc"}
-        assert said is not None
-        assert unlabelled(said) == 'Run one:tool1 with {"path":"/etc"}?'
+    server = WholeServer()
+    async with daemon(tmp_path, server, "*") as at:
+        for number, door in enumerate(("/mcp/servers/one", "/mcp/all"), 1):
+            said = await confirmed_in_modern_era(at, (door, DOORS[door], '{"path":"/etc"}'))
+            assert server.last()[1]["arguments"] == {"path": "/etc"}
+            assert server.methods().count("tools/call") == number
+            assert said is not None
+            assert unlabelled(said) == 'Run one:tool1 with {"path":"/etc"}?', door
 
 
-@pytest.mark.parametrize("shape", ["object", "text"])
-async def test_nobody_says_yes_to_a_path_whose_second_value_is_too_far_behind_to_be_shown(
-    tmp_path: Path, shape: str
-) -> None:
-    async with guarded(tmp_path) as (client, server):
-        twice = f'''{{"path": "/tmp/harmless"{" " * 1100}, "path": "/etc"}}'''
-        answer = await post(client, ("/mcp", "execute_mcp_tool", in_execute(twice, shape)))
-        assert "inputRequests" not in answer.get("result", {}), answer
-        assert "there twice" in str(answer)
-        assert "tools/call" not in server.methods()
+async def test_nobody_says_yes_to_a_path_whose_second_value_is_too_far_behind_to_be_shown(tmp_path: Path) -> None:
+    server = WholeServer()
+    twice = f'''{{"path": "/tmp/harmless"{" " * 1100}, "path": "/etc"}}'''
+    async with daemon(tmp_path, server, "*") as at:
+        for shape in ("object", "text"):
+            answer = await post(at, ("/mcp", "execute_mcp_tool", in_execute(twice, shape)))
+            assert "inputRequests" not in answer.get("result", {}), answer
+            assert "there twice" in str(answer)
+    assert "tools/call" not in server.methods()
 
 
 TWICE = '{"path": "/tmp/harmless",%s "pa\\u0074h": "/etc"}' % (" " * 1100)
@@ -185,20 +181,11 @@ REFUSED: list[Call] = [
 
 async def test_arguments_with_a_key_twice_are_refused_at_every_door(tmp_path: Path) -> None:
     server = WholeServer()
-    with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, {"one": {"command": "x"}})
-        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await Client(client).ready()
-            for call in REFUSED:
-                over_http = await client.post(call[0], headers=JSON_HEADERS, content=message(params_of(call)))
-                async with open_websocket(client.base_url.port or 0, call[0]) as socket:
-                    first = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a"}}
-                    opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": first}
-                    await socket.send_message(json.dumps(opening))
-                    await socket.get_message()
-                    await socket.send_message(message(params_of(call)))
-                    over_websocket = json.loads(await socket.get_message())
-                for answer in (await post(client, call), over_http.json(), over_websocket):
+    async with daemon(tmp_path, server) as at:
+        for call in REFUSED:
+            over_http = await at.at(call[0]).post(message(params_of(call)).encode())
+            async with in_legacy_era(at, call) as (_, over_websocket):
+                for answer in (await post(at, call), over_http.json(), over_websocket):
                     error = answer.get("error") or answer["result"]["structuredContent"]["error"]
                     assert (error["code"], error.get("data", error).get("key")) == (-32602, "path"), (call, answer)
     assert "tools/call" not in server.methods()
@@ -215,15 +202,12 @@ TWO_NAMES = (
 @pytest.mark.case("C04")
 async def test_of_two_names_of_a_tool_none_reaches_a_server_that_was_not_looked_at(tmp_path: Path) -> None:
     server = WholeServer()
-    with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, {"one": {"command": "x", "confirm": ["tool2"]}})
-        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await Client(client).ready()
-            for door, name in DOORS.items():
-                for params in TWO_NAMES:
-                    text = params.replace("%s", name.removesuffix("tool1"))
-                    await client.post(door, headers=JSON_HEADERS, content=message(f"{{{text}}}"))
-                await client.post(door, headers=JSON_HEADERS, content=message(f'{{"name": "{name}"}}'))
+    async with daemon(tmp_path, server, "tool2") as at:
+        for door, name in DOORS.items():
+            for params in TWO_NAMES:
+                text = params.replace("%s", name.removesuffix("tool1"))
+                await at.at(door).post(message(f"{{{text}}}").encode())
+            await at.at(door).post(message(f'{{"name": "{name}"}}').encode())
     called = [params for method, params in server.asked if method == "tools/call"]
     assert len(called) >= len(DOORS)
     assert {params["name"] for params in called} == {"tool1"}
@@ -233,12 +217,7 @@ async def test_of_two_names_of_a_tool_none_reaches_a_server_that_was_not_looked_
 
 async def test_a_model_is_told_that_the_daemon_asks_for_a_yes_and_not_the_server(tmp_path: Path) -> None:
     server = FakeServer(tools=[{"name": "echo", "inputSchema": {}, "annotations": {"destructiveHint": True}}])
-    config = configuration(tmp_path, {"one": {"command": "x"}}, confirm="dangerous")
-    with open_data_dir(tmp_path / "data", {}) as data:
-        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await Client(client).ready()
-            params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "one:echo", "arguments": {}}}
-            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-            told = (await client.post("/mcp", json=body)).json()["result"]["content"][0]["text"]
-            assert "'one' wants to know" not in told
-            assert told.startswith("The tool has not run: its user has to agree first")
+    async with daemon(tmp_path, server, confirm="dangerous") as at:
+        told = (await at.executed("one:echo"))["content"][0]["text"]
+        assert "'one' wants to know" not in told
+        assert told.startswith("The tool has not run: its user has to agree first")

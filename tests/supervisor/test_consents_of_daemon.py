@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from supervisor.host.datadir import DataDir
-from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.client import Json, message
+from tests.scenario.daemon import World, world
 from tests.supervisor.commands.test_cli import ask as command
 
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}}
@@ -23,24 +20,10 @@ ENTRY: dict[str, Any] = {"command": "x", "confirm": ["echo", "sleep"]}
 SERVERS: dict[str, Any] = {"desk": ENTRY, "shelf": ENTRY}
 
 
-class Desk:
-    """Both servers, whose tools may become others."""
-
-    def __init__(self) -> None:
-        self.fake = FakeServer(tools=[tool("echo"), tool("sleep")])
-
-    def connect(self, server: DeployedServer) -> MemoryTransport:
-        del server
-        return MemoryTransport(self.fake.serve)
-
-
-@asynccontextmanager
-async def daemon(directory: Path, data: DataDir, desk: Desk) -> AsyncIterator[World]:
-    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY)
-    async with running(config, data, connect=desk.connect) as client:
-        at = World(client, data)
-        await at.operator.ready()
-        yield at
+def daemon(directory: Path, data: DataDir, tools: list[Json] | None = None) -> AbstractAsyncContextManager[World]:
+    fakes = dict.fromkeys(SERVERS, FakeServer(tools=tools or [tool("echo"), tool("sleep")]))
+    people = {"ana": {"role": "admin"}, "ben": {"role": "admin"}}
+    return world(directory, data, SERVERS, fakes, people=people, auth="tokens", identity=IDENTITY)
 
 
 async def call(
@@ -65,9 +48,9 @@ async def call(
     }
 
     async def post(**more: Any) -> Any:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**params, **more}}
         headers = modern_headers("tools/call", "execute_mcp_tool")
-        return (await at[who].ask("POST", "/mcp", content=json.dumps(body), headers=headers)).json()["result"]
+        body = message("tools/call", {**params, **more})
+        return (await at[who].ask("POST", "/mcp", json=body, headers=headers)).json()["result"]
 
     told = await post()
     if "inputRequests" not in told:
@@ -81,9 +64,7 @@ async def call(
 
 
 async def test_a_yes_lasts_as_long_as_was_said(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data, Desk()) as at:
-        for user in ("ana", "ben"):
-            await at.admit(user, role="admin")
+    async with daemon(tmp_path, data) as at:
         for lasting in ("once", None, "nonsense"):
             assert await call(at, "ana", lasting)
         assert await call(at, "ana", "session")
@@ -100,25 +81,21 @@ async def test_a_yes_lasts_as_long_as_was_said(tmp_path: Path, data: DataDir) ->
 async def test_a_yes_for_good_is_kept_and_ends_with_the_definition_that_it_was_for(
     tmp_path: Path, data: DataDir
 ) -> None:
-    desk = Desk()
-    async with daemon(tmp_path, data, desk) as at:
-        await at.admit("ben")
-        await at.admit("ana", role="admin")
+    tools = [tool("echo"), tool("sleep")]
+    async with daemon(tmp_path, data, tools) as at:
         assert await call(at, "ben", "always")
         assert await call(at, "ben", "session", name="sleep")
-    async with daemon(tmp_path, data, desk) as again:
+    async with daemon(tmp_path, data, tools) as again:
         again.keys = at.keys
         assert not await call(again, "ben")
         assert await call(again, "ben", name="sleep"), "what was for a session is over"
-        desk.fake.tools[0]["description"] = "Does something else now."
-        assert (await again["ana"].ask("POST", "/api/servers/desk/refresh")).status_code == 200
+        tools[0]["description"] = "Does something else now."
+        await again.ordered("desk", "refresh")
         assert await call(again, "ben"), "it is another tool by now"
 
 
 async def test_a_yes_is_taken_back_by_whose_it_is_or_an_admin(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data, Desk()) as at:
-        await at.admit("ben")
-        await at.admit("ana", role="admin")
+    async with daemon(tmp_path, data) as at:
         assert await call(at, "ben", "always")
         assert await call(at, "ana", "always")
         listed = (await at["ben"].page("/api/consents"))["consents"]
@@ -132,13 +109,12 @@ async def test_a_yes_is_taken_back_by_whose_it_is_or_an_admin(tmp_path: Path, da
         assert (await at["ben"].ask("DELETE", f"/api/consents/{listed[0]['id']}")).status_code == 200
         assert await call(at, "ben")
         assert not await call(at, "ana")
-        url = str(at.http.base_url).rstrip("/")
-        shown = (await command(url, "consents")).stdout.splitlines()
+        shown = (await command(at.url, "consents")).stdout.splitlines()
         assert shown[0].split() == ["ID", "TOOL", "WHOSE", "FOR", "SINCE"]
         assert shown[1].split()[:4] == [of_ana, "desk:echo", "ana", "good"]
-        refused = await command(url, "consents", of_ana, "none")
+        refused = await command(at.url, "consents", of_ana, "none")
         assert (refused.exit_code, "by the ID none; nothing was taken back" in refused.stderr) == (1, True)
-        assert (await command(url, "consents", of_ana)).stderr == "desk:echo asks again\n"
+        assert (await command(at.url, "consents", of_ana)).stderr == "desk:echo asks again\n"
         assert await call(at, "ana")
-        assert (await command(url, "consents")).stderr == "Every tool that has to ask asks each time.\n"
-        assert (await command(url, "consents", "none")).exit_code == 1
+        assert (await command(at.url, "consents")).stderr == "Every tool that has to ask asks each time.\n"
+        assert (await command(at.url, "consents", "none")).exit_code == 1

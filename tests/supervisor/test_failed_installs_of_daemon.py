@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-import trio
 
 from actors.server.operators.record import SILENT
 from actors.transport.stdio.causes import cause_of
@@ -17,7 +17,7 @@ from supervisor.host.datadir import open_data_dir
 from tests.actors.server.operators.test_last_words import TOO_OLD, TOO_OLD_BEFORE
 from tests.actors.transport.stdio.test_causes import MCP_1, OTHER_ENGINE, USE_MCP_1
 from tests.actors.transport.stdio.test_npm_log import HEAD, SAID, SCRIPT_FAILED
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import World, world
 
 pytestmark = pytest.mark.process
 
@@ -29,20 +29,18 @@ def program(path: Path, script: str) -> str:
     return str(path)
 
 
-async def gave_up(client: httpx2.AsyncClient) -> str:
-    """Poll until the only server is given up, and return why."""
-    while True:
-        (row,) = (await client.get("/api/status")).json()["servers"]
-        if row["state"] == "failed":
-            return str(row["last_error"])
-        await trio.sleep(0.02)
+@asynccontextmanager
+async def given_up(directory: Path, command: str, *args: str, **entry: Any) -> AsyncIterator[tuple[World, str]]:
+    """Run a daemon until its only server is given up, and tell why that was."""
+    servers = {"a": {"command": command, "args": args or ["-y", "a-server"], "max_restarts": 0, **entry}}
+    with open_data_dir(directory / "data", {}) as data:
+        async with world(directory, data, servers, waits=False, daemon={"connect": None}) as at:
+            yield at, str((await at.until_state("a", "failed"))["last_error"])
 
 
 async def why_it_failed(directory: Path, command: str, **entry: Any) -> str:
-    servers = {"a": {"command": command, "args": ["-y", "a-server"], "max_restarts": 0, **entry}}
-    with open_data_dir(directory / "data", {}) as data:
-        async with running(configuration(directory, servers), data) as client:
-            return await gave_up(client)
+    async with given_up(directory, command, **entry) as (_, why):
+        return why
 
 
 @pytest.mark.parametrize("said", [TOO_OLD, TOO_OLD_BEFORE])
@@ -71,11 +69,8 @@ async def test_where_npm_notes_nothing_either_the_command_that_shows_more_is_nam
 
 
 async def test_a_program_that_is_missing_is_told_with_how_to_install_it_in_status_and_log(tmp_path: Path) -> None:
-    servers = {"a": {"command": "npx", "args": ["a-server@1"], "env": {"PATH": "/nowhere"}}}
-    with open_data_dir(tmp_path / "data", {}) as data:
-        async with running(configuration(tmp_path, servers), data) as client:
-            error = await gave_up(client)
-            log = (await client.get("/api/servers/a/logs")).text
+    async with given_up(tmp_path, "npx", "a-server@1", env={"PATH": "/nowhere"}) as (at, error):
+        log = (await at.ask("GET", "/api/servers/a/logs")).text
     assert error == f"command 'npx' was not found on PATH /nowhere; {how_to_install('npx')}"
     assert error in log
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 import trio
 
 from actors.protocol.agreement.versions import META_VERSION
@@ -15,8 +14,7 @@ from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.lines import Lines
 from tests.fakes.memory import MemoryPeer, MemoryTransport
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import world
 
 
 class Bridge:
@@ -54,30 +52,34 @@ class Bridge:
             await peer.write(answer.content.strip() + b"\n")
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/all"])
-@pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_a_daemon_behind_a_bridge_knows_itself_and_says_that_the_entry_has_to_go(
-    tmp_path: Path, data: DataDir, path: str, era: str
+    tmp_path: Path, data: DataDir
 ) -> None:
-    bridge = Bridge(path)
-    entry = {"command": "bridge", "era": era}
-    async with running(configuration(tmp_path, {"itself": entry}), data, connect=bridge.connect) as client:
-        bridge.open(client)
-        assert (await Client(client).ready())["failed"] == ["itself"]
-        (row,) = (await client.get("/api/status")).json()["servers"]
-        assert row["state"] == "failed"
-        assert "this daemon itself answers there" in row["last_error"]
-        assert "remove the entry" in row["last_error"]
+    bridges = {
+        f"{era}{number}": Bridge(path)
+        for era in ("legacy", "modern")
+        for number, path in enumerate(("/mcp", "/mcp/all"))
+    }
+    servers = {name: {"command": "bridge", "era": name[:-1]} for name in bridges}
+    connect = {"connect": lambda server: bridges[server.name].connect(server)}
+    async with world(tmp_path, data, servers, waits=False, daemon=connect) as at:
+        for bridge in bridges.values():
+            bridge.open(at.http)
+        assert {*(await at.ready())["failed"]} == servers.keys()
+        for name, row in (await at.rows()).items():
+            assert row["state"] == "failed", name
+            assert "this daemon itself answers there" in row["last_error"], name
+            assert "remove the entry" in row["last_error"], name
 
 
 async def test_another_daemon_is_a_server_like_others(tmp_path: Path, data: DataDir) -> None:
     bridge = Bridge("/mcp")
     (tmp_path / "other").mkdir()
     with open_data_dir(tmp_path / "other" / "data", {}) as elsewhere:
-        async with running(configuration(tmp_path / "other", {}), elsewhere) as other:
-            bridge.open(other)
-            entry = {"command": "bridge"}
-            async with running(configuration(tmp_path, {"other": entry}), data, connect=bridge.connect) as client:
-                assert (await Client(client).ready())["failed"] == []
-                (row,) = (await client.get("/api/status")).json()["servers"]
+        async with world(tmp_path / "other", elsewhere, {}) as other:
+            bridge.open(other.http)
+            servers, connect = {"other": {"command": "bridge"}}, {"connect": bridge.connect}
+            async with world(tmp_path, data, servers, daemon=connect) as at:
+                assert (await at.ready())["failed"] == []
+                row = await at.row("other")
                 assert (row["state"], row["tools"]) == ("ready", 4)

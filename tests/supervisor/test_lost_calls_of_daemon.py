@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import trio
 
@@ -20,8 +19,7 @@ from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from tests.e2e.daemons import stand_in
 from tests.fakes.failures import failure
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import world
 
 BEHIND = 'exec 3<&0; setsid "$@" <&3 3<&- & wait'
 """A launcher whose server has a session of its own: it outlives it, and holds its output."""
@@ -57,11 +55,6 @@ class SlowContainment(GroupContainment):
         return LongDying(started, self.swept)
 
 
-async def row(client: httpx2.AsyncClient) -> dict[str, Any]:
-    (only,) = (await client.get("/api/status")).json()["servers"]
-    return dict(only)
-
-
 @pytest.mark.process
 async def test_a_call_in_flight_is_told_that_its_server_was_killed_before_the_last_of_that_is_dead(
     tmp_path: Path, data: DataDir
@@ -75,20 +68,17 @@ async def test_a_call_in_flight_is_told_that_its_server_was_killed_before_the_la
     entry = {"command": "/bin/sh", "args": ["-c", BEHIND, "launcher", behind["command"], *behind["args"]]}
     answers: list[Any] = []
 
-    async def hang(client: httpx2.AsyncClient) -> None:
-        params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "desk:hang", "arguments": {}}}
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        answers.append((await client.post("/mcp", json=body, timeout=90)).json())
+    async with world(tmp_path, data, {"desk": entry}, daemon={"connect": connect}) as at:
 
-    async with running(configuration(tmp_path, {"desk": entry}), data, connect=connect) as client:
-        await Client(client).ready()
+        async def hang() -> None:
+            answers.append(await at.execute("desk:hang"))
+
         try:
             with trio.fail_after(30):
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(hang, client)
-                    while (status := await row(client))["in_flight"] == 0:  # noqa: ASYNC110 - polled over HTTP
-                        await trio.sleep(0.01)
-                    os.kill(status["pid"], signal.SIGKILL)
+                    nursery.start_soon(hang)
+                    row = await at.until("/api/servers/desk", lambda row: row["in_flight"])
+                    os.kill(row["pid"], signal.SIGKILL)
         finally:
             containment.swept.set()
     assert failure(answers[0])["data"]["outcome"] == "unknown"
