@@ -6,6 +6,10 @@ import math
 import re
 from pathlib import Path
 
+import pytest
+
+from supervisor.tokens.counting import META_TOKENS
+
 ROOT = Path(__file__).parents[2]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 BENCHMARKS = (ROOT / "docs" / "background" / "benchmarks.md").read_text(encoding="utf-8")
@@ -49,6 +53,30 @@ def test_the_readme_has_the_tokens_that_were_measured() -> None:
     measured = " ".join(BENCHMARKS[BENCHMARKS.index("## Published servers") :].split())
     assert f"{servers} of 36 servers came up, with {tools} tools." in measured
     assert f"{tokens} tokens; the four meta-tools cost {own}." in measured
+
+
+def test_every_page_says_what_the_meta_tools_cost_and_what_they_save() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*/*.md")]
+    texts = {page.relative_to(ROOT).as_posix(): " ".join(page.read_text(encoding="utf-8").split()) for page in pages}
+    costs = {
+        name: {int(cost) for cost in re.findall(r"four (?:meta-)?tools cost (\d+)", text)}
+        for name, text in texts.items()
+    }
+    assert {name: found for name, found in costs.items() if found} == dict.fromkeys(
+        ["README.md", "docs/background/benchmarks.md", "docs/guides/operating.md", "docs/start/quickstart.md"],
+        frozenset({META_TOKENS}),
+    )
+    sums = [
+        [float(number.replace(",", "")) for number in found]
+        for text in texts.values()
+        for found in re.findall(
+            r"cost a model ([\d,]+) tokens; the four meta-tools cost (\d+): ([\d,]+) tokens saved \(([\d.]+) %", text
+        )
+    ]
+    assert len(sums) == 3
+    for shown, cost, saved, percent in sums:
+        assert saved == shown - cost
+        assert percent == pytest.approx(100 * saved / shown, abs=0.01)
 
 
 def test_the_readme_has_the_size_that_was_measured() -> None:

@@ -117,14 +117,14 @@ async def test_a_restarted_daemon_goes_on_with_its_catalogue_and_its_sessions(tm
     }
     with running(tmp_path, servers) as first:
         await first.ready()
-        before = await first.discover("*")
+        before = await first.discover("*", limit=50)
         kept, deleted = await first.session(), await first.session()
         assert await first.delete(deleted) < 300
         await first.settled()
         first.process.send_signal(ending)
         await first.ended()
         with restarted(first) as second:
-            assert await second.discover("*") == before
+            assert await second.discover("*", limit=50) == before
             assert {row["pid"] for row in (await second.rows()).values()} == {None}
             assert {row["state"] for row in (await second.rows()).values()} == {"dormant"}
             await check_sessions(second, kept, deleted)
