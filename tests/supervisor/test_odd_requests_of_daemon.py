@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,8 @@ from actors.search.segment import Segment
 from supervisor.host.datadir import DataDir
 from tests.fakes.front_server import Ticker, read_all
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.client import message
+from tests.scenario.daemon import World, world
 
 SERVERS: dict[str, Any] = {"clock": {"command": "x"}, "vault": {"command": "x", "users": ["ana"]}}
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}}
@@ -29,31 +27,21 @@ AGAIN_S = 0.4
 """After so long what was told may be told again."""
 
 
-class Scene(World):
-    """A daemon whose servers stand before us, too."""
-
-    async def raw(self, who: str | None, method: str, target: str, *headers: str) -> bytes:
-        """Ask with a target as it is written, and return the whole answer."""
-        host = self.http.base_url.netloc.decode()
-        shown = [f"Authorization: Bearer {self.keys[who]}"] if who else []
-        lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *shown, *headers, "Connection: close", "", ""]
-        stream = await trio.open_tcp_stream(self.http.base_url.host, self.http.base_url.port or 0)
-        async with stream:
-            await stream.send_all("\r\n".join(lines).encode("latin-1"))
-            return await read_all(stream)
+async def raw(at: World, who: str | None, method: str, target: str, *headers: str) -> bytes:
+    """Ask with a target as it is written, and return the whole answer."""
+    host = at.http.base_url
+    shown = [f"{name}: {value}" for name, value in at[who].headers.items()]
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host.netloc.decode()}", *shown, *headers, "Connection: close"]
+    async with await trio.open_tcp_stream(host.host, host.port or 0) as stream:
+        await stream.send_all("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        return await read_all(stream)
 
 
-@asynccontextmanager
-async def scene(directory: Path, data: DataDir, **fakes: FakeServer) -> AsyncIterator[Scene]:
+def scene(directory: Path, data: DataDir, **fakes: FakeServer) -> AbstractAsyncContextManager[World]:
+    pace: dict[str, Any] = {"list_changed_min_interval_s": 0.1, "list_changed_debounce_s": 0.05}
     fakes = {"clock": FakeServer(), "vault": FakeServer(), **fakes}
-    pace = {"list_changed_min_interval_s": 0.1, "list_changed_debounce_s": 0.05}
-    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, **pace)
-    async with running(config, data, connect=lambda server: MemoryTransport(fakes[server.name].serve)) as client:
-        at = Scene(client, data, fakes=fakes)
-        await at.operator.ready()
-        for user, role in (("ana", "admin"), ("ben", "member")):
-            await at.admit(user, role=role)
-        yield at
+    people = {"ana": {"role": "admin"}, "ben": {"role": "member"}}
+    return world(directory, data, SERVERS, fakes, people=people, auth="tokens", identity=IDENTITY, **pace)
 
 
 ADMINS = "api/access-tokens"
@@ -70,11 +58,11 @@ WAYS = [
 @pytest.mark.case("C20", "I14")
 async def test_no_way_of_writing_a_path_leads_past_who_may_see_it(tmp_path: Path, data: DataDir) -> None:
     async with scene(tmp_path, data) as at:
-        seen = await at.raw("ana", "GET", f"/{ADMINS}")
+        seen = await raw(at, "ana", "GET", f"/{ADMINS}")
         assert b'"user":"ben"' in seen.replace(b" ", b"")
         for target in WAYS:
             for who in (None, "ben"):
-                told = await at.raw(who, "GET", target)
+                told = await raw(at, who, "GET", target)
                 assert told.startswith(b"HTTP/1.1 "), target
                 assert b'"tokens"' not in told, (who, target)
                 assert not told.startswith(b"HTTP/1.1 5"), (who, target)
@@ -97,12 +85,12 @@ async def test_no_field_of_a_head_makes_a_request_another_one_or_somebody_elses(
     async with scene(tmp_path, data) as at:
         for who in (None, "ben"):
             for method, target in ASKED:
-                plain = (await at.raw(who, method, target))[9:12]
+                plain = (await raw(at, who, method, target))[9:12]
                 for field in OTHERWISE:
-                    told = await at.raw(who, method, target, field)
+                    told = await raw(at, who, method, target, field)
                     assert told[9:12] == plain, (who, method, target, field)
                     assert b'"tokens"' not in told
-        assert b'"user":"ben"' in (await at.raw("ana", "GET", f"/{ADMINS}", *OTHERWISE)).replace(b" ", b"")
+        assert b'"user":"ben"' in (await raw(at, "ana", "GET", f"/{ADMINS}", *OTHERWISE)).replace(b" ", b"")
 
 
 UNIQUE = {"type": "array", "uniqueItems": True, "items": {"type": "object"}}
@@ -134,11 +122,10 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 CHANGED = "notifications/tools/list_changed"
 
 
-async def listening(at: Scene, stack: AsyncExitStack, user: str) -> WebSocketConnection:
+async def listening(at: World, stack: AsyncExitStack, user: str) -> WebSocketConnection:
     """Open a socket of a user on which changes are told."""
-    shown = [("authorization", f"Bearer {at.keys[user]}")]
-    socket = await stack.enter_async_context(open_websocket(at.http.base_url.port or 0, "/mcp/all", shown))
-    await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO}))
+    socket = await stack.enter_async_context(at[user].websocket("/mcp/all"))
+    await socket.send_message(json.dumps(message("initialize", HELLO, 0)))
     assert json.loads(await socket.get_message())["id"] == 0
     await socket.send_message(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
     await told_of(socket, 1)
@@ -147,11 +134,11 @@ async def listening(at: Scene, stack: AsyncExitStack, user: str) -> WebSocketCon
 
 async def told_of(socket: WebSocketConnection, id_: int) -> list[str]:
     """Return what was told until a ping is answered that is sent now."""
-    await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": id_, "method": "ping"}))
+    await socket.send_message(json.dumps(message("ping", id_=id_)))
     told: list[str] = []
     with trio.fail_after(TOLD_WITHIN_S):
-        while (message := json.loads(await socket.get_message())).get("id") != id_:
-            told.append(message["method"])
+        while (heard := json.loads(await socket.get_message())).get("id") != id_:
+            told.append(heard["method"])
     return told
 
 
@@ -184,7 +171,7 @@ async def test_no_page_runs_what_a_server_wrote_or_takes_a_form_that_it_did_not_
     tmp_path: Path, data: DataDir
 ) -> None:
     async with scene(tmp_path, data, clock=FakeServer(tools=[HOSTILE])) as at:
-        await at["ben"].result("execute_mcp_tool", tool_path="clock:echo", arguments={MARKUP: MARKUP})
+        await at["ben"].executed("clock:echo", **{MARKUP: MARKUP})
         shown = 0
         for path in PAGES:
             page = await at["ana"].ask("GET", path)
@@ -203,7 +190,7 @@ async def test_no_page_runs_what_a_server_wrote_or_takes_a_form_that_it_did_not_
             foreign = {**kind, "origin": "https://evil.example"}
             told = await at["ana"].ask("POST", "/ui/servers/clock/disable", content=form, headers=foreign)
             assert told.status_code == 403
-        assert (await at["ana"].ask("GET", "/api/servers/clock")).json()["disabled"] is False
+        assert (await at["ana"].row("clock"))["disabled"] is False
 
 
 QUERIES = {
@@ -250,8 +237,8 @@ async def test_searches_during_a_storm_of_changes_make_no_index_and_hold_up_nobo
             for number in range(SEARCHES):
                 at.fakes["clock"].tools[-1] = tool(f"grown_{number}", "Grows.")
                 await at.fakes["clock"].notify(CHANGED, CHANGES // SEARCHES)
-                found = await at["ben"].result("discover_mcp_tools", query=f"what has the number {number}")
-                assert found["structuredContent"]["tools"][0]["tool_path"].startswith("clock:find_")
+                first, *_ = await at["ben"].discover(f"what has the number {number}")
+                assert first.startswith("clock:find_")
             nursery.cancel_scope.cancel()
         assert len(made) < SEARCHES / 3, "readings are a second apart, and each is indexed once"
         assert ticker.longest_ms < HELD_MS

@@ -16,7 +16,6 @@ from trio_websocket import ConnectionClosed
 
 from supervisor.host.datadir import DataDir
 from supervisor.identity.tokens import new_token
-from tests.fakes.websocket_client import open_websocket
 from tests.scenario.daemon import World
 from tests.supervisor.test_identity_of_daemon import IDENTITY, SERVERS, doorway
 
@@ -25,26 +24,21 @@ HERE, THERE, NOWHERE = "/i/search/mcp", "/i/clock/mcp", "/i/none/mcp"
 
 async def given(at: World, server: str = "search", user: str = "ben", **more: Any) -> dict[str, Any]:
     """Make a token for one server; `keys` has it under the name of the server."""
-    answer = await at.operator.ask("POST", "/api/access-tokens", json={"user": user, "server": server, **more})
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
+    made = await at.order("POST", "/access-tokens", 201, {"user": user, "server": server, **more})
     at.keys[server] = made["token"]
-    return made
+    return dict(made)
 
 
-def port_of(at: World) -> int:
-    return int(str(at.http.base_url).rstrip("/").rpartition(":")[2])
-
-
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_official_client_comes_in_by_the_address_alone(tmp_path: Path, data: DataDir, mode: str) -> None:
+async def test_the_official_client_comes_in_by_the_address_alone(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         made = await given(at)
-        url = f"{str(at.http.base_url).rstrip('/')}{made['address']}?token={made['token']}"
-        async with Client(url, mode=mode) as client:
-            assert sorted(tool.name for tool in (await client.list_tools()).tools) == ["find_page", "read_page"]
-            called = await client.call_tool("find_page", {"n": 1})
-            assert called.structured_content == {"n": 1}
+        url = f"{at.url}{made['address']}?token={made['token']}"
+        for mode in ("auto", "legacy"):
+            async with Client(url, mode=mode) as client:
+                tools = (await client.list_tools()).tools
+                assert sorted(tool.name for tool in tools) == ["find_page", "read_page"], mode
+                called = await client.call_tool("find_page", {"n": 1})
+                assert called.structured_content == {"n": 1}, mode
 
 
 async def test_it_is_shown_by_the_header_too_and_by_one_way_at_a_time(tmp_path: Path, data: DataDir) -> None:
@@ -75,8 +69,7 @@ SHOWN = ["search", "of nobody", "ben", "expired", "operator"]
 
 
 async def test_it_opens_its_address_alone_and_no_other_credential_does(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        await at.admit("ben")
+    async with doorway(tmp_path, data, SERVERS, "ben") as at:
         at.keys |= {"of nobody": new_token(), "expired": (await given(at, expires_in_s=0.001))["token"]}
         await given(at)
         answered = {
@@ -117,22 +110,13 @@ async def test_a_server_that_is_not_theirs_any_more_is_as_one_that_is_gone(tmp_p
 
 
 async def test_its_session_is_unknown_at_other_doors_and_those_of_others_here(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        await at.admit("ben")
+    async with doorway(tmp_path, data, SERVERS, "ben") as at:
         await given(at)
         doors = {"search": HERE, "ben": "/mcp/servers/search"}
-        sessions = {}
-        for who, door in doors.items():
-            opened = await at[who].at(door).send("initialize", protocolVersion="2025-11-25")
-            sessions[who] = opened.headers["mcp-session-id"]
+        sessions = {who: await at[who].at(door).session() for who, door in doors.items()}
         for whose, session in sessions.items():
             for who, door in doors.items():
-                listed = await at[who].ask(
-                    "POST",
-                    door,
-                    headers={"mcp-session-id": session},
-                    json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
-                )
+                listed = await at[who].at(door).within(session).send("tools/list")
                 assert listed.status_code == (200 if who == whose else 404)
 
 
@@ -142,8 +126,8 @@ async def test_what_is_open_ends_when_it_is_revoked(tmp_path: Path, data: DataDi
         ended = trio.Event()
 
         async def listen(*, task_status: trio.TaskStatus[None]) -> None:
-            opened = await at["search"].at(HERE).send("initialize", protocolVersion="2025-11-25")
-            headers = {"accept": "text/event-stream", "mcp-session-id": opened.headers["mcp-session-id"]}
+            session = await at["search"].at(HERE).session()
+            headers = {"accept": "text/event-stream", "mcp-session-id": session}
             path = f"{HERE}?token={made['token']}"
             async with at.http.stream("GET", path, headers=headers, timeout=60) as answer:
                 assert answer.status_code == 200
@@ -155,7 +139,7 @@ async def test_what_is_open_ends_when_it_is_revoked(tmp_path: Path, data: DataDi
             ended.set()
 
         async def speak(*, task_status: trio.TaskStatus[None]) -> None:
-            async with open_websocket(port_of(at), f"{HERE}?token={made['token']}") as socket:
+            async with at.websocket(f"{HERE}?token={made['token']}") as socket:
                 task_status.started()
                 with pytest.raises(ConnectionClosed):
                     await socket.get_message()
@@ -163,8 +147,8 @@ async def test_what_is_open_ends_when_it_is_revoked(tmp_path: Path, data: DataDi
         async with trio.open_nursery() as nursery:
             await nursery.start(listen)
             await nursery.start(speak)
-            revoked = await at.operator.ask("DELETE", f"/api/access-tokens/{made['id']}")
-            assert revoked.json()["revoked"]["server"] == "search"
+            revoked = await at.order("DELETE", f"/access-tokens/{made['id']}")
+            assert revoked["revoked"]["server"] == "search"
             nursery.cancel_scope.deadline = trio.current_time() + 2
             await ended.wait()
         assert not nursery.cancel_scope.cancelled_caught
@@ -184,8 +168,7 @@ async def test_the_token_of_an_address_is_in_no_text_that_the_daemon_makes(
     tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with doorway(tmp_path, data) as at:
-        await at.admit("ben")
+    async with doorway(tmp_path, data, SERVERS, "ben") as at:
         token = (await given(at))["token"]
         wrong = new_token()
         shown: list[str] = []
@@ -217,35 +200,29 @@ async def test_the_token_of_an_address_is_in_no_text_that_the_daemon_makes(
         assert secret.encode() not in kept
 
 
-@pytest.mark.parametrize(
-    ("wanted", "said"),
-    [
-        ({"user": "ben", "server": "vault"}, "ben has no server 'vault'; mcpvisor status lists"),
-        ({"user": "ben", "server": "nowhere"}, "ben has no server 'nowhere'; mcpvisor status lists"),
-        ({"user": "ben", "server": "search", "team": "other"}, "there is no user 'ben' in the team 'other'"),
-        ({"user": "ana", "server": "search", "role": "admin"}, "a token for one server has the role 'member'"),
-    ],
-)
-async def test_a_token_for_one_server_is_for_one_that_its_user_has(
-    tmp_path: Path, data: DataDir, wanted: dict[str, str], said: str
-) -> None:
+async def test_a_token_for_one_server_is_for_one_that_its_user_has(tmp_path: Path, data: DataDir) -> None:
+    wrong: dict[str, dict[str, str]] = {
+        "ben has no server 'vault'; mcpvisor status lists": {"user": "ben", "server": "vault"},
+        "ben has no server 'nowhere'; mcpvisor status lists": {"user": "ben", "server": "nowhere"},
+        "there is no user 'ben' in the team 'other'": {"user": "ben", "server": "search", "team": "other"},
+        "a token for one server has the role 'member'": {"user": "ana", "server": "search", "role": "admin"},
+    }
     async with doorway(tmp_path, data) as at:
-        refused = await at.operator.ask("POST", "/api/access-tokens", json=wanted)
-        assert refused.status_code == 400
-        assert said in refused.json()["error"]["message"]
-        assert (await at.operator.ask("GET", "/api/access-tokens")).json() == {"tokens": []}
+        for said, wanted in wrong.items():
+            assert said in await at.said("POST", "/access-tokens", 400, wanted)
+        assert await at.order("GET", "/access-tokens") == {"tokens": []}
 
 
 async def test_it_is_known_after_a_restart_and_recorded_with_its_server(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         made = await given(at, label="phone")
         keys = at.keys
-        (row,) = (await at.operator.ask("GET", "/api/access-tokens")).json()["tokens"]
+        (row,) = (await at.order("GET", "/access-tokens"))["tokens"]
         assert (row["server"], row["role"], row["label"]) == ("search", "member", "phone")
         assert made["address"] == HERE
     async with doorway(tmp_path, data) as at:
         at.keys = keys
         assert (await at["search"].at(HERE).send("ping")).status_code == 200
-        records = (await at.operator.ask("GET", "/api/audit", params={"action": "token"})).json()["records"]
+        records = await at.records(action="token")
         assert [record["detail"] for record in records] == ["member ben at search"]
         assert made["token"] not in json.dumps(records)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,12 +14,11 @@ import pytest
 from msgspec import Struct
 
 from supervisor.host.datadir import DataDir
-from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import modern, modern_headers
-from tests.fakes.memory import MemoryTransport
 from tests.fakes.task_server import TaskServer
 from tests.fakes.whole_server import WholeServer
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.client import message
+from tests.scenario.daemon import Fake, World, world
 
 SERVERS: dict[str, Any] = {
     "vault": {"command": "x", "users": ["ana"]},
@@ -139,22 +137,14 @@ class Clock(WholeServer):
         return answers.get(method) or super()._result(method, params)
 
 
-def connect(server: DeployedServer) -> MemoryTransport:
-    if server.name == "vault":
-        return MemoryTransport(WholeServer(tools=TOOLS, prompts=("reckon",)).serve)
-    if server.name == "works":
-        return MemoryTransport(TaskServer(work_s=600).serve)
-    return MemoryTransport(Clock(tools=CLOCK).serve)
-
-
-@asynccontextmanager
-async def doorway(directory: Path, data: DataDir, patience_s: float = 120) -> AsyncIterator[World]:
+def doorway(directory: Path, data: DataDir, patience_s: float = 120) -> AbstractAsyncContextManager[World]:
+    fakes: dict[str, Fake] = {
+        "vault": WholeServer(tools=TOOLS, prompts=("reckon",)),
+        "works": TaskServer(work_s=600),
+        "clock": Clock(tools=CLOCK),
+    }
     identity: dict[str, Any] = {"users": {"ana": {}, "ben": {}}}
-    config = configuration(directory, SERVERS, auth="tokens", identity=identity)
-    async with running(config, data, patience_s, connect=connect) as client:
-        at = World(client, data)
-        await at.operator.ready()
-        yield at
+    return world(directory, data, SERVERS, fakes, patience_s=patience_s, auth="tokens", identity=identity)
 
 
 def filled(value: Any, things: dict[str, str]) -> Any:
@@ -177,12 +167,11 @@ class Rig:
     async def admit(self, user: str) -> str:
         """Make a token, and return its id, and a session."""
         token = await self.at.admit(user)
-        opened = await self.at[user].at("/mcp/all").send("initialize", protocolVersion="2025-11-25")
-        self.sessions[user] = opened.headers["mcp-session-id"]
+        self.sessions[user] = await self.at[user].at("/mcp/all").session()
         return token
 
     def request(self, who: str, probe: Rpc | Page, things: dict[str, str]) -> httpx2.Request:
-        make, shown = self.at.http.build_request, {"authorization": f"Bearer {self.at.keys[who]}"}
+        make, shown = self.at.http.build_request, self.at[who].headers
         if isinstance(probe, Page):
             return make(probe.method, filled(probe.path, things), json=probe.body, headers=shown)
         params, door = filled(probe.params, things), filled(probe.door, things)
@@ -193,8 +182,7 @@ class Rig:
             )
         session = {"own": self.sessions[who]}.get(probe.session) or filled(probe.session, things)
         headers = {"mcp-session-id": session} if session else {}
-        body = {"jsonrpc": "2.0", "id": 1, "method": probe.method, "params": params}
-        return make("POST", door, json=body, headers={**headers, **shown})
+        return make("POST", door, json=message(probe.method, params), headers={**headers, **shown})
 
     async def ask(self, who: str, probe: Rpc | Page, things: dict[str, str]) -> httpx2.Response:
         return await self.at.http.send(self.request(who, probe, things))
@@ -263,19 +251,19 @@ ALIKE = (0.75, 1.33)
 
 
 @pytest.mark.case("I02")
-@pytest.mark.parametrize("name", ["a call by path", "a resource of the server", "the page of the server"])
-async def test_what_is_somebody_elses_takes_as_long_as_what_never_was(tmp_path: Path, data: DataDir, name: str) -> None:
+async def test_what_is_somebody_elses_takes_as_long_as_what_never_was(tmp_path: Path, data: DataDir) -> None:
     """In processor time of this thread, which does not depend on what else the machine does."""
     async with doorway(tmp_path, data) as at:
         rig = Rig(at)
-        took: tuple[list[float], list[float]] = ([], [])
         await rig.admit("ben")
-        for turn in range(TIMES + 20):
-            for times, things in zip(took, (NOWHERE, FOREIGN), strict=True):
-                request = rig.request("ben", PROBES[name], things)
-                begun = time.thread_time()
-                await at.http.send(request)
-                if turn >= 20:
-                    times.append(time.thread_time() - begun)
-        nowhere, foreign = map(median, took)
-        assert ALIKE[0] < foreign / nowhere < ALIKE[1]
+        for name in ("a call by path", "a resource of the server", "the page of the server"):
+            took: tuple[list[float], list[float]] = ([], [])
+            for turn in range(TIMES + 20):
+                for times, things in zip(took, (NOWHERE, FOREIGN), strict=True):
+                    request = rig.request("ben", PROBES[name], things)
+                    begun = time.thread_time()
+                    await at.http.send(request)
+                    if turn >= 20:
+                        times.append(time.thread_time() - begun)
+            nowhere, foreign = map(median, took)
+            assert ALIKE[0] < foreign / nowhere < ALIKE[1], name

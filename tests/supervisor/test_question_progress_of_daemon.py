@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
+import trio
 
 from supervisor.host.datadir import DataDir
-from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
 from tests.fakes.remote_server import RemoteServer
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import A, World, world
 
 PROGRESS = "notifications/progress"
 INFO = {"name": "a", "version": "1"}
@@ -42,8 +38,8 @@ async def replies(asked: dict[str, Any], fake: FakeServer) -> AsyncIterator[byte
     yield json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}).encode()
 
 
-async def over_websocket(client: httpx2.AsyncClient, path: str, fake: FakeServer) -> Any:
-    async with open_websocket(client.base_url.port or 0, path) as socket:
+async def over_websocket(at: World, path: str, fake: FakeServer) -> Any:
+    async with at.websocket(path) as socket:
         await socket.send_message(legacy("initialize", INITIALIZE, id_=0).decode())
         await socket.get_message()
         await socket.send_message(legacy("tools/call", CALLS[path]).decode())
@@ -52,43 +48,35 @@ async def over_websocket(client: httpx2.AsyncClient, path: str, fake: FakeServer
         return json.loads(await socket.get_message())
 
 
-async def over_http(client: httpx2.AsyncClient, path: str, fake: FakeServer) -> Any:
-    answer = await client.post(path, content=legacy("initialize", INITIALIZE), headers=JSON_HEADERS)
+async def over_http(at: World, path: str, fake: FakeServer) -> Any:
+    answer = await at.http.post(path, content=legacy("initialize", INITIALIZE), headers=JSON_HEADERS)
     headers = {**JSON_HEADERS, "mcp-session-id": answer.headers["mcp-session-id"]}
     said: list[Any] = []
     body = legacy("tools/call", CALLS[path])
-    async with client.stream("POST", path, content=body, headers=headers) as stream:
+    async with at.http.stream("POST", path, content=body, headers=headers) as stream:
         async for line in stream.aiter_lines():
             if line.startswith("data: {"):
                 said.append(json.loads(line.removeprefix("data: ")))
                 if "method" in said[-1]:
                     async for reply in replies(said[-1], fake):
-                        assert (await client.post(path, content=reply, headers=headers)).status_code == 202
+                        assert (await at.http.post(path, content=reply, headers=headers)).status_code == 202
     return said[-1]
 
 
-@pytest.mark.parametrize("path", CALLS)
 @pytest.mark.parametrize("remote", [False, True])
-@pytest.mark.parametrize("work", [over_websocket, over_http])
 async def test_the_progress_of_a_client_reaches_the_server_that_asked(
-    tmp_path: Path, data: DataDir, work: Callable[[httpx2.AsyncClient, str, FakeServer], Any], remote: bool, path: str
+    tmp_path: Path, data: DataDir, remote: bool
 ) -> None:
     fake = FakeServer(tools=[tool("ask")])
-
-    def connect(deployed: DeployedServer) -> MemoryTransport:
-        del deployed
-        return MemoryTransport(fake.serve)
-
-    async with AsyncExitStack() as stack:
-        entry: dict[str, Any] = {"command": "x"}
-        more: dict[str, Any] = {"connect": connect}
-        if remote:
-            far = RemoteServer(fake.serve)
-            await stack.enter_async_context(far.running())
-            entry, more = {"url": far.url}, {}
-        client = await stack.enter_async_context(running(configuration(tmp_path, {"one": entry}), data, **more))
-        await Client(client).ready()
-        answer = await work(client, path, fake)
-    assert answer["result"]["structuredContent"]["got"]["result"] == {"action": "decline"}
-    told = [each["params"] for each in fake.messages if each.get("method") == PROGRESS]
-    assert told == [{"progressToken": "theirs", "progress": 1}]
+    far = RemoteServer(fake.serve)
+    async with far.running():
+        entry, more = ({"url": far.url}, {"connect": None}) if remote else (A, {})
+        async with world(tmp_path, data, {"one": entry}, {"one": fake}, daemon=more) as at:
+            for work, path in product((over_websocket, over_http), CALLS):
+                fake.messages.clear()
+                fake.progressed = trio.Event()
+                answer = await work(at, path, fake)
+                got = answer["result"]["structuredContent"]["got"]["result"]
+                told = [each["params"] for each in fake.messages if each.get("method") == PROGRESS]
+                assert got == {"action": "decline"}, (work, path)
+                assert told == [{"progressToken": "theirs", "progress": 1}], (work, path)

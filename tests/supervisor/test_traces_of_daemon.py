@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import trio
 from opentelemetry.sdk.trace import ReadableSpan
@@ -25,11 +24,9 @@ from supervisor.tracing import sdk
 from supervisor.tracing import tracer as tracing
 from supervisor.tracing.context import TracedRequest
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
 from tests.fakes.otlp_collector import OtlpCollector, collecting
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.client import Client, message
+from tests.scenario.daemon import World, world
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CONTEXT = f"00-{TRACE}-{PARENT}-01"
@@ -39,31 +36,14 @@ SECRET = "canary-7f3a"
 class Scene:
     """A daemon with one server, and what came of it: the spans are complete when the daemon has ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: Path, data: DataDir) -> None:
         self.exporter: SpanExporter = InMemorySpanExporter()
         self.server = FakeServer(tools=[tool(name) for name in ("echo", "refuse", "hang", "ask")])
-        self.client: httpx2.AsyncClient
+        self._place = directory, data
 
-    @asynccontextmanager
-    async def run(
-        self, monkeypatch: pytest.MonkeyPatch, directory: Path, data: DataDir, **settings: Any
-    ) -> AsyncIterator[None]:
-        monkeypatch.setattr(sdk, "otlp_exporter", lambda settings: self.exporter)
+    def run(self, **settings: Any) -> AbstractAsyncContextManager[World]:
         entry = {"desk": {"command": "x", "call_timeout_s": 0.2, "ask": "clients"}}
-        config = configuration(directory, entry, **{"tracing": True, **settings})
-        async with running(config, data, connect=lambda server: MemoryTransport(self.server.serve)) as self.client:
-            await Client(self.client).ready()
-            yield
-
-    async def call(self, name: str, arguments: Any, meta: Any = None, **headers: str) -> dict[str, Any]:
-        params = {"name": name, "arguments": arguments, **({"_meta": meta} if meta is not None else {})}
-        body = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
-        told: dict[str, Any] = (await self.client.post("/mcp", json=body, headers=headers)).json()
-        return told
-
-    async def execute(self, path: str, meta: Any = None, text: str = "", **headers: str) -> dict[str, Any]:
-        arguments = {"tool_path": path, "arguments": {"text": text}}
-        return await self.call("execute_mcp_tool", arguments, meta, **headers)
+        return world(*self._place, entry, {"desk": self.server}, **{"tracing": True, **settings})
 
     @property
     def metas(self) -> list[dict[str, Any]]:
@@ -85,6 +65,20 @@ class Scene:
         return [each.name for each in self.spans if each.parent and at and each.parent.span_id == at.span_id]
 
 
+@pytest.fixture
+def scene(tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    made = Scene(tmp_path, data)
+    monkeypatch.setattr(sdk, "otlp_exporter", lambda settings: made.exporter)
+    return made
+
+
+async def execute(at: Client, path: str, meta: Any = None, text: str = "") -> dict[str, Any]:
+    """Call a tool with this `_meta`."""
+    arguments = {"tool_path": path, "arguments": {"text": text}}
+    more = {"_meta": meta} if meta is not None else {}
+    return await at.rpc("tools/call", name="execute_mcp_tool", arguments=arguments, **more)
+
+
 def ids(span: ReadableSpan) -> tuple[str, str]:
     at = span.get_span_context()
     assert at is not None
@@ -95,14 +89,9 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
 
 
-async def test_client_daemon_and_server_are_one_trace(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
-) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data):
-        answer = await scene.execute(
-            "desk:echo", {"traceparent": CONTEXT, "tracestate": "a=1", "x": 1, "baggage": "b=2"}
-        )
+async def test_client_daemon_and_server_are_one_trace(scene: Scene) -> None:
+    async with scene.run() as at:
+        answer = await execute(at, "desk:echo", {"traceparent": CONTEXT, "tracestate": "a=1", "x": 1, "baggage": "b=2"})
         assert "result" in answer
     request, call = scene.of("tools/call execute_mcp_tool"), scene.of("tools/call echo")
     assert {ids(span)[0] for span in (request, call)} == {TRACE}
@@ -113,7 +102,7 @@ async def test_client_daemon_and_server_are_one_trace(
     assert scene.metas == [{"traceparent": f"00-{TRACE}-{ids(call)[1]}-01", "tracestate": "a=1", "x": 1}]
     assert attributes(request) == {
         "mcp.method.name": "tools/call",
-        "jsonrpc.request.id": "7",
+        "jsonrpc.request.id": "1",
         "mcp.protocol.version": "2025-11-25",
         "network.transport": "tcp",
         "network.protocol.name": "http",
@@ -134,12 +123,9 @@ async def test_client_daemon_and_server_are_one_trace(
     assert request.start_time <= call.start_time <= call.end_time <= request.end_time
 
 
-async def test_a_head_of_http_is_a_link_and_the_trace_is_our_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
-) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data):
-        await scene.execute("desk:echo", traceparent=CONTEXT)
+async def test_a_head_of_http_is_a_link_and_the_trace_is_our_own(scene: Scene) -> None:
+    async with scene.run() as at:
+        await execute(at.showing(traceparent=CONTEXT), "desk:echo")
     request = scene.of("tools/call execute_mcp_tool")
     assert request.parent is None
     (link,) = request.links
@@ -147,44 +133,37 @@ async def test_a_head_of_http_is_a_link_and_the_trace_is_our_own(
     assert scene.metas[0]["traceparent"].startswith(f"00-{ids(request)[0]}-")
 
 
-@pytest.mark.parametrize("parent", ["00-bad", CONTEXT.upper(), 7, f"00-{'0' * 32}-{PARENT}-01"])
-async def test_a_malformed_context_begins_a_new_trace(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir, parent: Any
-) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data):
-        await scene.execute("desk:echo", {"traceparent": parent})
-    request, call = scene.of("tools/call execute_mcp_tool"), scene.of("tools/call echo")
-    assert request.parent is None
-    assert scene.metas == [{"traceparent": f"00-{ids(request)[0]}-{ids(call)[1]}-01"}]
+async def test_a_malformed_context_begins_a_new_trace(scene: Scene) -> None:
+    malformed = ["00-bad", CONTEXT.upper(), 7, f"00-{'0' * 32}-{PARENT}-01"]
+    async with scene.run() as at:
+        for parent in malformed:
+            await execute(at, "desk:echo", {"traceparent": parent})
+    begun = [
+        [each for each in scene.spans if each.name == f"tools/call {name}"] for name in ("execute_mcp_tool", "echo")
+    ]
+    for parent, request, call, meta in zip(malformed, *begun, scene.metas, strict=True):
+        assert request.parent is None, parent
+        assert meta == {"traceparent": f"00-{ids(request)[0]}-{ids(call)[1]}-01"}, parent
 
 
-async def test_without_tracing_meta_is_left_as_it_is(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
-) -> None:
-    scene, meta = Scene(), {"traceparent": "00-bad", "tracestate": "a=1", "baggage": "b=2", "x": 1}
-    async with scene.run(monkeypatch, tmp_path, data, tracing=False):
-        await scene.execute("desk:echo", meta)
+async def test_without_tracing_meta_is_left_as_it_is(scene: Scene) -> None:
+    meta = {"traceparent": "00-bad", "tracestate": "a=1", "baggage": "b=2", "x": 1}
+    async with scene.run(tracing=False) as at:
+        await execute(at, "desk:echo", meta)
     assert scene.metas == [meta]
     assert not scene.spans
 
 
 @pytest.mark.parametrize("passes", [False, True])
-async def test_baggage_travels_by_a_setting(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir, passes: bool
-) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data, trace_baggage=passes):
-        await scene.execute("desk:echo", {"traceparent": CONTEXT, "baggage": "b=2"})
+async def test_baggage_travels_by_a_setting(scene: Scene, passes: bool) -> None:
+    async with scene.run(trace_baggage=passes) as at:
+        await execute(at, "desk:echo", {"traceparent": CONTEXT, "baggage": "b=2"})
     assert scene.metas[0].get("baggage") == ("b=2" if passes else None)
 
 
-async def test_what_is_not_sampled_is_passed_on_and_not_sent(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
-) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data, trace_ratio=0.0):
-        await scene.execute("desk:echo", {"traceparent": f"00-{TRACE}-{PARENT}-00"})
+async def test_what_is_not_sampled_is_passed_on_and_not_sent(scene: Scene) -> None:
+    async with scene.run(trace_ratio=0.0) as at:
+        await execute(at, "desk:echo", {"traceparent": f"00-{TRACE}-{PARENT}-00"})
     assert not scene.spans
     (meta,) = scene.metas
     assert meta["traceparent"].startswith(f"00-{TRACE}-")
@@ -192,12 +171,11 @@ async def test_what_is_not_sampled_is_passed_on_and_not_sent(
     assert PARENT not in meta["traceparent"]
 
 
-async def test_errors_say_whose_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data):
-        await scene.execute("desk:refuse")
-        await scene.execute("desk:hang")
-        await scene.call("execute_mcp_tool", {"tool_path": "desk:none"})
+async def test_errors_say_whose_they_are(scene: Scene) -> None:
+    async with scene.run() as at:
+        await execute(at, "desk:refuse")
+        await execute(at, "desk:hang")
+        await at.call("execute_mcp_tool", tool_path="desk:none")
     refuse, hang = scene.of("tools/call refuse"), scene.of("tools/call hang")
     told = attributes(refuse)
     assert (told["error.type"], told["rpc.response.status_code"]) == ("-32602", "-32602")
@@ -207,12 +185,9 @@ async def test_errors_say_whose_they_are(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert [attributes(each).get("error.type") for each in requests] == ["tool_error"] * 3
 
 
-async def test_searches_starts_and_readings_have_spans(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
-) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data):
-        await scene.call("discover_mcp_tools", {"query": SECRET + " echo"})
+async def test_searches_starts_and_readings_have_spans(scene: Scene) -> None:
+    async with scene.run() as at:
+        await at.call("discover_mcp_tools", query=f"{SECRET} echo")
     search = scene.of("mcpvisor.search")
     assert scene.children(scene.of("tools/call discover_mcp_tools")) == ["mcpvisor.search"]
     assert attributes(search).keys() == {"mcpvisor.search.hits"}
@@ -220,35 +195,19 @@ async def test_searches_starts_and_readings_have_spans(
     assert attributes(scene.of("mcpvisor.discovery")) == {"mcpvisor.server": "desk"}
 
 
-async def test_a_question_during_a_call_is_part_of_its_trace(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
-) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data):
-        port = scene.client.base_url.port
-        assert port is not None
-        async with open_websocket(port, "/mcp") as socket:
-            info = {"clientInfo": {"name": "c", "version": "1"}, "capabilities": {"elicitation": {}}}
-            await socket.send_message(
-                json.dumps(
-                    {
-                        "jsonrpc": "2.0",
-                        "id": 1,
-                        "method": "initialize",
-                        "params": {"protocolVersion": "2025-11-25", **info},
-                    }
-                )
-            )
-            await socket.get_message()
-            await socket.send_message(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-            params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "desk:ask", "arguments": {}}}
-            await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}))
-            question = json.loads(await socket.get_message())
-            assert question["method"] == "elicitation/create"
-            await socket.send_message(
-                json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
-            )
-            assert json.loads(await socket.get_message())["id"] == 2
+async def test_a_question_during_a_call_is_part_of_its_trace(scene: Scene) -> None:
+    async with scene.run() as at, at.websocket("/mcp") as socket:
+        info = {"clientInfo": {"name": "c", "version": "1"}, "capabilities": {"elicitation": {}}}
+        greeting = message("initialize", {"protocolVersion": "2025-11-25", **info})
+        await socket.send_message(json.dumps(greeting))
+        await socket.get_message()
+        await socket.send_message(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "desk:ask", "arguments": {}}}
+        await socket.send_message(json.dumps(message("tools/call", params, 2)))
+        question = json.loads(await socket.get_message())
+        assert question["method"] == "elicitation/create"
+        await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}))
+        assert json.loads(await socket.get_message())["id"] == 2
     asked = scene.of("elicitation/create")
     assert scene.children(scene.of("tools/call ask")) == ["elicitation/create"]
     assert (asked.kind, asked.status.status_code) == (SpanKind.CLIENT, StatusCode.UNSET)
@@ -257,28 +216,22 @@ async def test_a_question_during_a_call_is_part_of_its_trace(
     assert attributes(request)["mcp.session.id"]
 
 
-async def test_nothing_that_is_said_is_in_a_span(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
-) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data):
-        answer = await scene.execute("desk:echo", text=SECRET)
+async def test_nothing_that_is_said_is_in_a_span(scene: Scene) -> None:
+    async with scene.run() as at:
+        answer = await execute(at, "desk:echo", text=SECRET)
         assert SECRET in json.dumps(answer)
-        await scene.execute("desk:refuse", text=SECRET)
-        await scene.call("discover_mcp_tools", {"query": SECRET})
+        await execute(at, "desk:refuse", text=SECRET)
+        await at.call("discover_mcp_tools", query=SECRET)
     assert scene.spans
     assert SECRET not in "".join(span.to_json() for span in scene.spans)
     assert "refused" not in "".join(span.to_json() for span in scene.spans)
 
 
-async def test_an_exemplar_leads_from_the_metric_to_the_trace(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
-) -> None:
-    scene = Scene()
-    async with scene.run(monkeypatch, tmp_path, data):
-        await scene.execute("desk:echo", {"traceparent": CONTEXT})
+async def test_an_exemplar_leads_from_the_metric_to_the_trace(scene: Scene) -> None:
+    async with scene.run() as at:
+        await execute(at, "desk:echo", {"traceparent": CONTEXT})
         accept = {"accept": "application/openmetrics-text; version=1.0.0"}
-        page = (await scene.client.get("/metrics", headers=accept)).text
+        page = (await at.ask("GET", "/metrics", headers=accept)).text
     lines = [line for line in page.splitlines() if TRACE in line]
     assert {line.partition("_bucket")[0] for line in lines} == {
         "mcp_client_operation_duration_seconds",
@@ -303,23 +256,22 @@ class Unwilling(SpanExporter):
 
 @pytest.mark.parametrize("how", ["refuses", "raises", "hangs"])
 async def test_a_collector_that_takes_nothing_harms_no_call(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir, how: str
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    scene = Scene()
     scene.exporter = unwilling = Unwilling(how)
     monkeypatch.setattr(tracing, "_CLOSE_S", 0.1)
     try:
-        async with scene.run(monkeypatch, tmp_path, data, trace_queue=8):
+        async with scene.run(trace_queue=8) as at:
             for _ in range(30):
-                assert "result" in await scene.execute("desk:echo")
-            while not await dropped(scene.client):  # noqa: ASYNC110 - the thread of the SDK has its own pace
+                assert "result" in await execute(at, "desk:echo")
+            while not await dropped(at):  # noqa: ASYNC110 - the thread of the SDK has its own pace
                 await trio.sleep(0.02)
     finally:
         unwilling.released.set()
 
 
-async def dropped(client: httpx2.AsyncClient) -> bool:
-    page = (await client.get("/metrics")).text
+async def dropped(at: Client) -> bool:
+    page = (await at.ask("GET", "/metrics")).text
     (line,) = (line for line in page.splitlines() if line.startswith("mcpvisor_spans_dropped_total "))
     return float(line.split()[1]) > 0
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,10 @@ import trio
 from actors.launch import server_of
 from supervisor.host.datadir import open_data_dir
 from supervisor.servers.deployment import DeployedServer
-from tests.fakes.event_reader import StreamReader, reading
+from tests.fakes.event_reader import StreamReader
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.daemon import World, world
 from tests.supervisor.test_identity_of_daemon import without_time
 
 VERBS, NOUNS = ("read", "write", "list", "send", "delete", "find"), ("page", "mail", "file", "order", "user", "clock")
@@ -72,23 +74,24 @@ def queries(number: int) -> list[str]:
     ]
 
 
+@asynccontextmanager
+async def twin(directory: Path, servers: dict[str, Any], users: dict[str, Any]) -> AsyncIterator[World]:
+    more: dict[str, Any] = {"daemon": {"connect": connect}, "auth": "tokens", "identity": {"users": users}}
+    with open_data_dir(directory / "data", {}) as data:
+        async with world(directory, data, servers, **more) as at:
+            yield at
+
+
 @pytest.mark.case("I01")
 async def test_the_search_is_as_if_there_were_nobody_else(tmp_path: Path) -> None:
     found: list[list[str]] = []
     own = {name: entry for name, entry in SERVERS.items() if "users" not in entry}
-    for number, servers in enumerate((SERVERS, own)):
-        (directory := tmp_path / str(number)).mkdir()
-        config = configuration(directory, servers, auth="tokens", identity={"users": {"ana": {}, "ben": {}}})
-        with open_data_dir(directory / "data", {}) as data:
-            async with running(config, data, connect=connect) as client:
-                at = World(client, data)
-                await at.operator.ready()
-                await at.admit("ben")
-                asked = [{"query": query, "limit": 1 + at_ % 20} for at_, query in enumerate(queries(QUERIES))]
-                answers = [
-                    await at["ben"].send("tools/call", name="discover_mcp_tools", arguments=each) for each in asked
-                ]
-                found.append([without_time(answer.text) for answer in answers])
+    for name, servers in (("others", SERVERS), ("own", own)):
+        async with twin(tmp_path / name, servers, {"ana": {}, "ben": {}}) as at:
+            await at.admit("ben")
+            asked = [{"query": query, "limit": 1 + at_ % 20} for at_, query in enumerate(queries(QUERIES))]
+            answers = [await at["ben"].send("tools/call", name="discover_mcp_tools", arguments=each) for each in asked]
+            found.append([without_time(answer.text) for answer in answers])
     assert found[0] == found[1]
     assert sum("tool_path" in text for text in found[0]) > QUERIES / 2
 
@@ -96,28 +99,21 @@ async def test_the_search_is_as_if_there_were_nobody_else(tmp_path: Path) -> Non
 @pytest.mark.case("I01")
 async def test_those_with_processes_of_their_own_are_as_if_there_were_nobody_else(tmp_path: Path) -> None:
     found: list[list[str]] = []
-    for number, others in enumerate(({"ana": {"values": OF_ANA}}, {})):
-        (directory := tmp_path / str(number)).mkdir()
+    for name, others in (("others", {"ana": {"values": OF_ANA}}), ("alone", {})):
         users = {"ben": {"values": {"post": {"STAMP": "penny-black-1840"}}}, **others}
-        config = configuration(directory, TIERED, auth="tokens", identity={"users": users})
-        with open_data_dir(directory / "data", {}) as data:
-            async with running(config, data, connect=connect) as client:
-                at = World(client, data)
-                await at.operator.ready()
-                for user in (*others, "ben"):
-                    await at.admit(user)
-                    while len(await at[user].tools()) < 32:  # noqa: ASYNC110 - servers start
-                        await trio.sleep(0.02)
-                greeting = {"protocolVersion": "2025-11-25"}
-                while "user: read" not in (await at["ben"].send("initialize", **greeting)).text:  # noqa: ASYNC110 - said later
+        async with twin(tmp_path / name, TIERED, users) as at:
+            for user in (*others, "ben"):
+                await at.admit(user)
+                while len(await at[user].tools()) < 32:  # noqa: ASYNC110 - servers start
                     await trio.sleep(0.02)
-                async with reading(
-                    str(client.base_url), headers={"authorization": f"Bearer {at.keys['ben']}"}
-                ) as stream:
-                    assert (await stream.next())[1] == "hello"
-                    for user, path in product(others, PATHS):
-                        await at[user].result("execute_mcp_tool", tool_path=path, arguments={})
-                    found.append([*await all_that_is_told(at), *await all_that_happens(at, stream)])
+            greeting = {"protocolVersion": "2025-11-25"}
+            while "user: read" not in (await at["ben"].send("initialize", **greeting)).text:  # noqa: ASYNC110 - said later
+                await trio.sleep(0.02)
+            async with at["ben"].reading() as stream:
+                assert (await stream.next())[1] == "hello"
+                for user, path in product(others, PATHS):
+                    await at[user].executed(path)
+                found.append([*await all_that_is_told(at), *await all_that_happens(at, stream)])
     for one, other in zip(*found, strict=True):
         assert one == other
     assert not any(SECRET in text for text in found[0])
@@ -138,7 +134,7 @@ async def all_that_is_told(at: World) -> list[str]:
 async def all_that_happens(at: World, stream: StreamReader) -> list[str]:
     """Return the events that ben hears, up to one last call of his, without what no two daemons have in common."""
     seen: list[dict[str, Any]] = []
-    await at["ben"].result("execute_mcp_tool", tool_path=LAST, arguments={})
+    await at["ben"].executed(LAST)
     while not seen or seen[-1]["data"].get("tool_name") != LAST.partition(":")[2]:
         _, kind, event = await stream.next()
         assert event.keys() == {"id", "type", "timestamp", "data"}, kind

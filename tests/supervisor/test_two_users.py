@@ -24,7 +24,7 @@ from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.ledger_server import Ledger
 from tests.fakes.memory import MemoryPeer
 from tests.fakes.remote_server import RemoteServer
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.daemon import World, world
 
 CALLS: Final = int(os.environ.get("CALLS", "150"))
 KILL_EVERY: Final = 40
@@ -133,7 +133,7 @@ async def kill_for_ever(at: World, callers: list[Caller], killed: Counter[str]) 
         if sum(caller.ended.total() for caller in callers) < next_at:
             continue
         next_at += KILL_EVERY
-        rows = (await at.operator.ask("GET", "/api/status")).json()["servers"]
+        rows = (await at.operator.status())["servers"]
         alive = [row for row in rows if row["pid"] and row["state"] == "ready"]
         if alive:
             row = alive[next(numbers) % len(alive)]
@@ -154,11 +154,9 @@ async def test_no_foreign_byte_reaches_anybody(tmp_path: Path, data: DataDir) ->
             entry |= {"max_restarts": 100_000, "backoff_initial_s": 0.01, "backoff_max_s": 0.02}
         given = {user: {"forge": {"SECRET": secret_of(user)}, "remote": {"SECRET": secret_of(user)}} for user in USERS}
         identity = {"users": {user: {"values": values} for user, values in given.items()}}
-        config = configuration(tmp_path, servers, auth="tokens", identity=identity)
+        more: dict[str, Any] = {"patience_s": max(1800, CALLS), "daemon": {"connect": None}}
         killed: Counter[str] = Counter()
-        async with running(config, data, patience_s=max(1800, CALLS)) as client:
-            at = World(client, data)
-            await at.operator.ready()
+        async with world(tmp_path, data, servers, **more, auth="tokens", identity=identity) as at:
             callers = [Caller(at, user) for user in USERS]
             await begin(at, callers)
             async with trio.open_nursery() as nursery:

@@ -16,10 +16,9 @@ from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.service.asking.exchange import Exchange
 from supervisor.usage.records import MAX_NAMED_CHARS, UNKNOWN
-from tests.fakes.event_reader import reading
 from tests.fakes.garbage import no_search
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.daemon import World, world
 from tests.supervisor.test_one_word_of_daemon import Reached
 
 IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}}}
@@ -52,29 +51,25 @@ def connect(server: DeployedServer) -> Reached:
 
 @asynccontextmanager
 async def daemon(directory: Path, data: DataDir) -> AsyncIterator[World]:
-    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, audit_calls=True, metrics_tools=True)
-    async with running(config, data, connect=connect) as client:
-        at = World(client, data)
-        await at.admit("ana", role="admin")
-        found: list[str] = []
-        while "desk__echo" not in found:
-            found = await at["ana"].tools()
+    more: dict[str, Any] = {"waits": False, "people": {"ana": {"role": "admin"}}, "daemon": {"connect": connect}}
+    settings: dict[str, Any] = {"auth": "tokens", "identity": IDENTITY, "audit_calls": True, "metrics_tools": True}
+    async with world(directory, data, SERVERS, **more, **settings) as at:
+        await at["ana"].until_tool("desk__echo")
         yield at
 
 
 async def call(at: World, door: str, server: str, name: str) -> None:
     """Call a tool at a door, by the name that it has there."""
     if door == "/mcp":
-        await at["ana"].result("execute_mcp_tool", tool_path=f"{server}:{name}", arguments={})
+        await at["ana"].executed(f"{server}:{name}")
     elif door == "/mcp/all":
-        await at["ana"].at(door).send("tools/call", name=f"{server}__{name}", arguments={})
+        await at["ana"].at(door).call(f"{server}__{name}")
     else:
-        await at["ana"].at(door + server).send("tools/call", name=name, arguments={})
+        await at["ana"].at(door + server).call(name)
 
 
 async def rows(at: World, **wanted: Any) -> list[dict[str, Any]]:
-    told = (await at["ana"].ask("GET", "/api/calls", params={"limit": 500, **wanted})).json()
-    return list(reversed(told["calls"]))
+    return list((await at["ana"].page("/api/calls", limit=500, **wanted))["calls"][::-1])
 
 
 async def counted(at: World, counter: str, *labels: str) -> dict[tuple[str, ...], float]:
@@ -89,7 +84,7 @@ async def counted(at: World, counter: str, *labels: str) -> dict[tuple[str, ...]
 
 
 async def test_calls_list_usage_metrics_events_and_audit_have_each_call_alike(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data) as at, reading(str(at.http.base_url), headers=operator(at)) as events:
+    async with daemon(tmp_path, data) as at, at.operator.reading() as events:
         for door in DOORS:
             for (server, name), (_, outcome, _) in CALLS.items():
                 # A server passes at its own door whatever it is asked: it says itself what it has not.
@@ -113,7 +108,7 @@ async def test_calls_list_usage_metrics_events_and_audit_have_each_call_alike(tm
         ended = Counter[tuple[str, ...]]()
         for (server, name, outcome, _), count in made.items():
             ended[server, name, outcome] += count
-        usage = (await at["ana"].ask("GET", "/api/usage")).json()
+        usage = await at["ana"].page("/api/usage")
         told = {(r["server"], r["tool"], outcome): n for r in usage["rows"] for outcome, n in r["outcomes"].items()}
         assert told == ended
         assert (usage["total"]["not_sent"], usage["total"]["failed"]) == (made.total() - 3, 0)
@@ -126,11 +121,11 @@ async def test_calls_list_usage_metrics_events_and_audit_have_each_call_alike(tm
             event = await events.until("mcp.tool.executed")
             heard[event["server_slug"], event["tool_name"], event["outcome"]] += 1
         assert heard == ended
-        audit = (await at["ana"].ask("GET", "/api/audit", params={"action": "tool.call", "limit": 100})).json()
-        assert Counter(record["outcome"] for record in audit["records"]) == Counter(
+        audit = await at.records(action="tool.call")
+        assert Counter(record["outcome"] for record in audit) == Counter(
             {"done": 3, "refused": sum(n for key, n in made.items() if key[2] == "rejected"), "failed": 6}
         )
-        tools = (await at["ana"].ask("GET", "/api/tools")).json()["tools"]
+        tools = (await at["ana"].page("/api/tools"))["tools"]
         of_all_time = {row["path"]: (row["calls"], row["failures"]) for row in tools if row["calls"]}
         assert of_all_time == {"desk:echo": (3, 0)}, "a tool is judged by the calls that reached it"
 
@@ -142,7 +137,7 @@ async def test_names_that_a_client_makes_up_make_nothing_grow(tmp_path: Path, da
         await call(at, "/mcp", "desk", "made_up")
 
         async def size() -> tuple[int, int, int]:
-            usage = (await at["ana"].ask("GET", "/api/usage")).json()["rows"]
+            usage = (await at["ana"].page("/api/usage"))["rows"]
             page = (await at["ana"].ask("GET", "/metrics")).text
             return len(usage), sum(line.startswith("mcpvisor_") for line in page.splitlines()), len(await rows(at))
 
@@ -162,10 +157,6 @@ async def test_names_that_a_client_makes_up_make_nothing_grow(tmp_path: Path, da
         assert "&lt;img src=x&gt;" in page
         assert "<img src=x>" not in page
         assert "\u202e" not in page
-
-
-def operator(at: World) -> dict[str, str]:
-    return {"authorization": f"Bearer {at.keys['operator']}"}
 
 
 async def test_calls_that_failed_are_freed_without_a_search(tmp_path: Path, data: DataDir) -> None:

@@ -6,36 +6,25 @@ import re
 import shlex
 from pathlib import Path
 
-import httpx2
 import trio
-from click.testing import CliRunner
 
-from supervisor.commands.servers import edit
-from supervisor.host.datadir import open_data_dir
-from tests.fakes.mcp_server import FakeServer
-from tests.fakes.memory import MemoryTransport
+from supervisor.host.datadir import DataDir
 from tests.fakes.page_figures import read
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import world
+from tests.supervisor.commands.test_cli import invoke
 
 
-async def test_a_missing_variable_is_named_with_the_command_that_gives_it_and_no_restart(tmp_path: Path) -> None:
-    fake = FakeServer()
-    with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, {"one": {"command": "x", "env": {"API_KEY": "${NOWHERE_SET}"}}})
-        async with running(config, data, connect=lambda _: MemoryTransport(fake.serve)) as client:
-            for path in ("/ui", "/ui/servers/one"):
-                shown = read((await client.get(path)).text).one("main")
-                assert "the environment variable NOWHERE_SET is not set" in shown.text
-                assert "Restart" not in [button.text for button in shown.all("button")], "it would do nothing"
-                (told,) = set(re.findall(r"mcpvisor (edit one --set env\.API_KEY=VALUE)", shown.text))
-            words = [*shlex.split(told.replace("VALUE", "'the key'")), "--config", str(config.path)]
-            done = await trio.to_thread.run_sync(lambda: CliRunner().invoke(edit, words[1:]))
-            assert done.exit_code == 0, done.output
-            await until_online(client)
-
-
-async def until_online(client: httpx2.AsyncClient) -> None:
-    while True:
-        if (await client.get("/api/servers/one")).json()["status"] == "online":
-            return
-        await trio.sleep(0.02)
+async def test_a_missing_variable_is_named_with_the_command_that_gives_it_and_no_restart(
+    tmp_path: Path, data: DataDir
+) -> None:
+    entry = {"command": "x", "env": {"API_KEY": "${NOWHERE_SET}"}}
+    async with world(tmp_path, data, {"one": entry}, reload_on_change=True) as at:
+        for path in ("/ui", "/ui/servers/one"):
+            shown = read((await at.ask("GET", path)).text).one("main")
+            assert "the environment variable NOWHERE_SET is not set" in shown.text
+            assert "Restart" not in [button.text for button in shown.all("button")], "it would do nothing"
+            (told,) = set(re.findall(r"mcpvisor (edit one --set env\.API_KEY=VALUE)", shown.text))
+        words = [*shlex.split(told.replace("VALUE", "'the key'")), "--config", str(at.path)]
+        done = await trio.to_thread.run_sync(lambda: invoke(*words))
+        assert done.exit_code == 0, done.output
+        await at.until("/api/servers/one", lambda row: row["status"] == "online")

@@ -6,18 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx2
-import pytest
 from trio_websocket import WebSocketConnection
 
 from supervisor.host.datadir import DataDir
-from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import A, World, world
 
 ABLE: dict[str, Any] = {"elicitation": {"url": {}}}
 PATHS = ("/mcp/servers/one", "/mcp", "/mcp/all")
@@ -77,8 +71,8 @@ def complete(id_: str) -> dict[str, Any]:
 PONG = {"jsonrpc": "2.0", "id": "ping", "result": {}}
 
 
-async def over_websockets(port: int, path: str, fake: FakeServer) -> None:
-    async with open_websocket(port, path) as first, open_websocket(port, path) as second:
+async def over_websockets(at: World, path: str, fake: FakeServer) -> None:
+    async with at.websocket(path) as first, at.websocket(path) as second:
         one, two = await Peer(first).greet(), await Peer(second).greet()
         asked, _ = await one.visit(path, ids=["a"])
         assert (asked["method"], asked["params"]["elicitationId"]) == ("elicitation/create", "a")
@@ -93,38 +87,31 @@ async def over_websockets(port: int, path: str, fake: FakeServer) -> None:
         assert (await one.pinged(), await two.pinged()) == (PONG, PONG)
 
 
-async def over_http(client: httpx2.AsyncClient, path: str, fake: FakeServer) -> None:
+async def over_http(at: World, path: str, fake: FakeServer) -> None:
     """Two sessions without a stream, whose calls are over: what they are to hear waits for one."""
     sessions: dict[str, dict[str, str]] = {}
     for id_ in ("x", "y"):
-        answer = await client.post(path, content=initialize(ABLE), headers=JSON_HEADERS)
+        answer = await at.http.post(path, content=initialize(ABLE), headers=JSON_HEADERS)
         sessions[id_] = {"mcp-session-id": answer.headers["mcp-session-id"]}
-        refused = await client.post(path, content=call(path, by_error=[id_]), headers=JSON_HEADERS | sessions[id_])
+        refused = await at.http.post(path, content=call(path, by_error=[id_]), headers=JSON_HEADERS | sessions[id_])
         assert refused.json()["error"]["code"] == -32042
     for id_ in sessions:
         await fake.visited(id_)
     for id_, session in sessions.items():
         headers = {**session, "accept": "text/event-stream"}
         said = []
-        async with client.stream("GET", path, headers=headers) as stream:
+        async with at.http.stream("GET", path, headers=headers) as stream:
             async for line in stream.aiter_lines():
                 if line.startswith("data: {"):
                     said.append(json.loads(line.removeprefix("data: ")))
-                    await client.delete(path, headers=session)
+                    await at.http.delete(path, headers=session)
         assert said == [complete(id_)]
 
 
-@pytest.mark.parametrize("path", PATHS)
-async def test_exactly_that_client_hears_of_the_end_of_its_visit(tmp_path: Path, data: DataDir, path: str) -> None:
+async def test_exactly_that_client_hears_of_the_end_of_its_visit(tmp_path: Path, data: DataDir) -> None:
     fake = FakeServer(tools=[tool("visit")])
-
-    def connect(deployed: DeployedServer) -> MemoryTransport:
-        del deployed
-        return MemoryTransport(fake.serve)
-
-    async with running(configuration(tmp_path, {"one": {"command": "x"}}), data, connect=connect) as client:
-        await Client(client).ready()
-        await over_websockets(client.base_url.port or 0, path, fake)
-        await over_http(client, path, fake)
-        status = (await client.get("/api/status")).json()
-        assert next(server["unheard"] for server in status["servers"] if server["server"] == "one") == 3
+    async with world(tmp_path, data, {"one": A}, {"one": fake}) as at:
+        for number, path in enumerate(PATHS, 1):
+            await over_websockets(at, path, fake)
+            await over_http(at, path, fake)
+            assert (await at.rows())["one"]["unheard"] == 3 * number, path

@@ -16,8 +16,7 @@ import trio
 from supervisor.host.datadir import DataDir
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.remote_server import RemoteServer
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import world
 
 CALLS = int(os.environ.get("WHOSE_ANSWER_CALLS", "400"))
 LINES = 4
@@ -84,14 +83,17 @@ async def test_of_calls_with_equal_ids_in_two_sessions_none_gets_a_foreign_answe
                     foreign.append((who, id_, answer))
 
     async with server.running():
-        config = configuration(tmp_path, {"far": {"url": server.url}})
-        async with running(config, data, patience_s=600) as client, trio.open_nursery() as nursery:
-            await Client(client).ready()
+        entries = {"far": {"url": server.url}}
+        async with (
+            world(tmp_path, data, entries, patience_s=600, daemon={"connect": None}) as at,
+            trio.open_nursery() as nursery,
+        ):
+            host = at.http.base_url
             for who in ("one", "two"):
                 session = ""
                 for part in range(LINES):
-                    stream = await trio.open_tcp_stream(client.base_url.host, client.base_url.port or 0)
-                    line = Line(stream, client.base_url.netloc.decode())
+                    stream = await trio.open_tcp_stream(host.host, host.port or 0)
+                    line = Line(stream, host.netloc.decode())
                     line.session = session
                     if not session:
                         await line.ask(0, "initialize", INITIALIZE)
@@ -110,14 +112,14 @@ async def test_while_the_sessions_of_a_server_end_all_the_time_each_call_is_made
     server = RemoteServer(fake.serve, session_calls=7)
     answers: dict[int, Any] = {}
     async with server.running():
-        config = configuration(tmp_path, {"far": {"url": server.url}}, starts_per_s=1000)
-        async with running(config, data) as client, trio.open_nursery() as nursery:
-            await Client(client).ready()
+        entries = {"far": {"url": server.url}}
+        async with (
+            world(tmp_path, data, entries, daemon={"connect": None}, starts_per_s=1000) as at,
+            trio.open_nursery() as nursery,
+        ):
 
             async def call(number: int) -> None:
-                params = {"name": "far-echo", "arguments": {"n": number}}
-                asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-                answers[number] = (await client.post("/mcp", json=asked)).json()
+                answers[number] = await at.call("far-echo", n=number)
 
             for number in range(90):
                 nursery.start_soon(call, number)
