@@ -37,14 +37,13 @@ from supervisor.identity.tokens import new_token
 from supervisor.oauth.bearer import verifier
 from supervisor.oauth.bearer.verifier import IdentityProvider
 from supervisor.operations import DASHBOARD, ROLES, SUBJECTS, role_for
-from supervisor.servers.deployment import DeployedServer
 from supervisor.service.doors import addresses
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.identity_provider import EC, ISSUER, NOW, MemoryProvider, signed
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
-from tests.scenario.daemon import World, configuration, running
+from tests.scenario.client import message
+from tests.scenario.daemon import World, world
 from tests.supervisor.test_providers_of_daemon import PUBLIC, challenge
 
 SERVERS: dict[str, Any] = {
@@ -115,11 +114,6 @@ def provided(monkeypatch: pytest.MonkeyPatch) -> MemoryProvider:
     return provider
 
 
-def connect(server: DeployedServer) -> MemoryTransport:
-    del server
-    return MemoryTransport(FakeServer(tools=[tool("tell")]).serve)
-
-
 @asynccontextmanager
 async def doorway(directory: Path, data: DataDir, auth: str) -> AsyncIterator[tuple[World, list[Credential]]]:
     """A daemon, and what people may show there."""
@@ -128,10 +122,9 @@ async def doorway(directory: Path, data: DataDir, auth: str) -> AsyncIterator[tu
     identity = {"users": IDENTITY if issuers else without_subjects(), "issuers": issuers} if auth != "none" else {}
     servers = SERVERS if identity else {name: {"command": "x"} for name in SERVERS}
     late_s = [0.0]
-    config = configuration(directory, servers, auth=auth, identity=identity, **SETTINGS)
-    async with running(config, data, 300, connect=connect, clock=lambda: NOW + late_s[0]) as client:
-        at = World(client, data)
-        await at.operator.ready()
+    fakes = {name: FakeServer(tools=[tool("tell")]) for name in servers}
+    more: dict[str, Any] = {"daemon": {"clock": lambda: NOW + late_s[0]}, "patience_s": 300, **SETTINGS}
+    async with world(directory, data, servers, fakes, auth=auth, identity=identity, **more) as at:
         shown = [*nothing(at), *always_wrong(), *operators(at)]
         shown += await own(at, late_s) if takes["tokens"] else [bearer(ELSEWHERE[0], "wrong", new_token())]
         shown += [*of_provider()] if takes["issuers"] else [bearer(ELSEWHERE[1], "wrong", signed(sub="1"))]
@@ -265,8 +258,8 @@ class Rig:
             port = self.at.http.base_url.port or 0
             async with open_websocket(port, credential.at(path), credential.headers) as socket:
                 told.append("yes")
-                for message in messages:
-                    await socket.send_message(message if isinstance(message, str) else json.dumps(message))
+                for each in messages:
+                    await socket.send_message(each if isinstance(each, str) else json.dumps(each))
                     told.append(told_by(json.loads(await socket.get_message())))
         except* ConnectionRejected as rejected:
             told.append(self._rejected(first_of(rejected), credential, path, hidden))
@@ -275,17 +268,17 @@ class Rig:
     def _rejected(self, error: BaseException, credential: Credential, path: str, hidden: str | None) -> str:
         assert isinstance(error, ConnectionRejected)
         answer = httpx2.Response(error.status_code, headers=[*(error.headers or ())], content=error.body or b"")
-        message = answer.json()["error"]["message"]
+        said = answer.json()["error"]["message"]
         if answer.status_code == 404:
-            return "404" if hidden is not None and message == hidden else f"404 {message}"
+            return "404" if hidden is not None and said == hidden else f"404 {said}"
         return self.told(answer, credential, path)
 
 
-def told_by(message: dict[str, Any]) -> str:
+def told_by(answer: dict[str, Any]) -> str:
     """What a message over a WebSocket says."""
-    if "error" not in message:
+    if "error" not in answer:
         return "yes"
-    return "403" if message["error"].get("data", {}).get("type") == "insufficient_scope" else json.dumps(message)
+    return "403" if answer["error"].get("data", {}).get("type") == "insufficient_scope" else json.dumps(answer)
 
 
 def path_of(route: str, owner: str) -> tuple[str, str]:
@@ -340,34 +333,23 @@ async def ask_otherwise(rig: Rig, credential: Credential) -> None:
             changes = credential.column == "reader" and method != "GET"
             theirs = credential.column == "member" and path.endswith("/logs") and not below  # others are
             never = cells == {"404"} and not theirs
-            wanted = (
-                "303"
-                if "303" in cells
-                else "401"
-                if "401" in cells
-                else "403"
-                if changes
-                else "404"
-                if never
-                else "yes"
-            )
+            refused = next((each for each in ("303", "401") if each in cells), "")
+            wanted = refused or ("403" if changes else "404" if never else "yes")
             told = rig.told(answer, credential, path, hidden=NOT_THERE)
             if told != wanted or (told == "yes" and answer.status_code not in (404, 405)):
                 rig.wrong.append(f"{method} {path} with {credential.what}: {told}, {answer.status_code}, not {wanted}")
 
 
 def greeting(version: str) -> dict[str, Any]:
-    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
-    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    client = {"name": "a", "version": "1"}
+    return message("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": client})
 
 
 def asked(method: str, version: str, **params: Any) -> tuple[bytes, dict[str, str]]:
     """Return a request of a revision, body and headers."""
     if version in LEGACY_VERSIONS:
-        return json.dumps({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}).encode(), {
-            **modern_headers(method),
-            "mcp-protocol-version": version,
-        }
+        headers = {**modern_headers(method), "mcp-protocol-version": version}
+        return json.dumps(message(method, params, 2)).encode(), headers
     headers = modern_headers(method, params.get("name"))
     return modern(method, params, protocolVersion=version), {**headers, "mcp-protocol-version": version}
 
@@ -461,8 +443,7 @@ async def ask_for_what_is_hidden(rig: Rig, credential: Credential, *, wholly: bo
             hidden = nowhere.content.replace(b"qwxyz", b"vault")
             rig.note(wanted, credential, f"HTTP, {version}", rig.told(there, credential, path, hidden=hidden))
             if there.status_code == 404:
-                message = json.loads(hidden)["error"]["message"]
-                told = await rig.hears(credential, path, hidden=message)
+                told = await rig.hears(credential, path, hidden=json.loads(hidden)["error"]["message"])
                 rig.note(wanted, credential, f"WebSocket, {version}", told[0])
 
 

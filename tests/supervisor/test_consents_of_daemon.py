@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from supervisor.host.datadir import DataDir
-from tests.fakes.http_client import META, MODERN, modern_headers
+from tests.fakes.http_client import META
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.scenario.client import Json, message
+from tests.scenario.client import Json
 from tests.scenario.daemon import World, world
 from tests.supervisor.commands.test_cli import ask as command
 
@@ -36,21 +36,12 @@ async def call(
     server: str = "desk",
 ) -> bool:
     """Call a tool, and say yes if that is asked for; return whether it was."""
-    meta = {
-        f"{META}protocolVersion": MODERN,
-        f"{META}clientCapabilities": {"elicitation": {}},
-        f"{META}clientInfo": {"name": client, "version": "1"},
-    }
-    params = {
-        "name": "execute_mcp_tool",
-        "arguments": {"tool_path": f"{server}:{name}", "arguments": {"s": 0}},
-        "_meta": meta,
-    }
+    meta = {f"{META}clientInfo": {"name": client, "version": "1"}}
+    asked = {"tool_path": f"{server}:{name}", "arguments": {"s": 0}}
 
     async def post(**more: Any) -> Any:
-        headers = modern_headers("tools/call", "execute_mcp_tool")
-        body = message("tools/call", {**params, **more})
-        return (await at[who].ask("POST", "/mcp", json=body, headers=headers)).json()["result"]
+        more |= {"name": "execute_mcp_tool", "arguments": asked, "_meta": meta}
+        return (await at[who].send_modern("tools/call", able={"elicitation": {}}, **more)).json()["result"]
 
     told = await post()
     if "inputRequests" not in told:

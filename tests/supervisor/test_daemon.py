@@ -9,7 +9,6 @@ import signal
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +39,14 @@ from supervisor.process import run
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.reload import Reload
-from tests.fakes.event_reader import reading
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.ready import in_turns, woken
 from tests.fakes.skill_server import SkillServer
 from tests.fakes.want import no_threads
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.client import Client, Json, message
+from tests.scenario.daemon import configuration, world
 
 
 def remembered(server: DeployedServer) -> MemoryTransport:
@@ -56,18 +54,16 @@ def remembered(server: DeployedServer) -> MemoryTransport:
     return MemoryTransport(FakeServer().serve)
 
 
+ECHO: dict[str, Any] = {"connect": remembered}
+GOOD = {"good": {"command": "x"}}
+
+
 async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(tmp_path: Path, data: DataDir) -> None:
-    servers = {
-        "good": {"command": "x"},
-        "wrong": {"comand": "x"},
-        "off": {"command": "x", "disabled": True},
-    }
+    servers = {**GOOD, "wrong": {"comand": "x"}, "off": {"command": "x", "disabled": True}}
     ended: list[bool] = []
-    async with running(
-        configuration(tmp_path, servers), data, connect=remembered, ending=lambda: ended.append(True)
-    ) as client:
-        assert (await Client(client).ready())["failed"] == ["wrong"]
-        rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
+    async with world(tmp_path, data, servers, daemon={**ECHO, "ending": lambda: ended.append(True)}) as at:
+        assert (await at.ready())["failed"] == ["wrong"]
+        rows = await at.rows()
         assert rows.keys() == {"good", "wrong", "off"}
         assert (rows["off"]["state"], rows["off"]["disabled"], rows["good"]["disabled"]) == ("stopped", True, False)
         assert (rows["good"]["state"], rows["good"]["tools"]) == ("ready", 1)
@@ -81,29 +77,18 @@ async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(t
 async def test_of_fifty_servers_fifteen_of_which_are_broken_the_others_are_usable_at_once(
     tmp_path: Path, data: DataDir
 ) -> None:
-    names = [f"good{number}" for number in range(35)] + [f"broken{number}" for number in range(15)]
-
-    def connect(server: DeployedServer) -> MemoryTransport:
-        broken = server.name.startswith("broken")
-        return MemoryTransport(FakeServer(exits_at="initialize" if broken else None).serve)
-
-    settings = {"starts_per_s": 1000, "cold_starts": 8}
+    broken = [f"broken{number}" for number in range(15)]
+    names = [f"good{number}" for number in range(35)] + broken
+    fakes = {name: FakeServer(exits_at="initialize") for name in broken}
     servers = {name: {"command": "x", "max_restarts": 0} for name in names}
-    async with running(configuration(tmp_path, servers, **settings), data, connect=connect) as client:
-        begun = (await client.get("/readyz")).json()
+    async with world(tmp_path, data, servers, fakes, waits=False, starts_per_s=1000, cold_starts=8) as at:
+        begun = (await at.ask("GET", "/readyz")).json()
         assert not begun["ready"], "it listens before its servers are there"
         assert set(begun["discovering"]) <= set(names)
-        assert "result" in await called(client, "good34:echo")
-        ready = await Client(client).ready()
-        assert sorted(ready["failed"]) == sorted(name for name in names if name.startswith("broken"))
+        await at.executed("good34:echo")
+        assert sorted((await at.ready())["failed"]) == sorted(broken)
         for number in range(0, 35, 7):
-            assert "result" in await called(client, f"good{number}:echo")
-
-
-async def called(client: httpx2.AsyncClient, path: str) -> Any:
-    params = {"name": "execute_mcp_tool", "arguments": {"tool_path": path, "arguments": {}}}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    return (await client.post("/mcp", json=body)).json()
+            await at.executed(f"good{number}:echo")
 
 
 async def test_calls_find_their_server_by_each_of_its_names_from_the_first_moment_on(
@@ -114,35 +99,28 @@ async def test_calls_find_their_server_by_each_of_its_names_from_the_first_momen
         "off": {"command": "x", "disabled": True},
         "wrong": {"comand": "x"},
     }
-
-    async def called(name: str) -> Any:
-        params = {"name": name, "arguments": {"n": 1}}
-        return (
-            await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-        ).json()
-
-    async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
+    async with world(tmp_path, data, servers, waits=False, daemon=ECHO) as at:
         for name in ("filesystem-echo", "filesystem-john-abc123-echo", "filesystem:echo"):  # not discovered before
-            assert (await called(name))["result"]["structuredContent"] == {"n": 1}
+            assert (await at.result(name, n=1))["structuredContent"] == {"n": 1}
         for name, words in (("off", "is switched off"), ("wrong", "unknown key")):
-            message = failure(await called(f"{name}:echo"))["message"]
-            assert message.startswith(f"server '{name}' ")
-            assert words in message
+            said = failure(await at.call(f"{name}:echo", n=1))["message"]
+            assert said.startswith(f"server '{name}' ")
+            assert words in said
 
 
 async def test_a_configured_server_is_never_unknown_though_it_is_called_before_the_daemon_has_begun(
     tmp_path: Path, data: DataDir
 ) -> None:
-    config = configuration(tmp_path, {f"server{number}": {"command": "x"} for number in range(60)})
-    async with running(config, data, connect=remembered) as client:
-        await Client(client).ready()
+    servers = {f"server{number}": {"command": "x"} for number in range(60)}
+    async with world(tmp_path, data, servers, daemon=ECHO):
+        pass
     sockets = open_sockets("127.0.0.1:0", 5.0)
-    daemon = Daemon(config, data, sockets, connect=remembered)
+    daemon = Daemon(configuration(tmp_path, servers), data, sockets, connect=remembered)
     answers: list[Any] = []
 
     async def call(name: str) -> None:
         async with httpx2.AsyncClient(base_url=url_of(sockets[0]), timeout=60) as client:
-            answers.append(await called(client, f"{name}:echo"))
+            answers.append(await Client(client).execute(f"{name}:echo"))
 
     with trio.fail_after(120):
         async with trio.open_nursery() as nursery:
@@ -159,27 +137,23 @@ async def test_a_configured_server_is_never_unknown_though_it_is_called_before_t
 async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: DataDir) -> None:
     for disabled in (False, True, False):
         servers = {"good": {"command": "x", "disabled": disabled}, "other": {"command": "y"}}
-        async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
-            await Client(client).ready()
-            rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-            assert rows["good"]["disabled"] == disabled
-    assert rows["good"]["state"] == "dormant"
-    assert rows["good"]["tools"] == 1
+        async with world(tmp_path, data, servers, daemon=ECHO) as at:
+            good = await at.row("good")
+            assert good["disabled"] == disabled
+    assert (good["state"], good["tools"]) == ("dormant", 1)
 
 
 async def test_a_saved_catalogue_that_cannot_be_read_is_discovered_again(tmp_path: Path, data: DataDir) -> None:
-    config = configuration(tmp_path, {"good": {"command": "x"}, "other": {"command": "y"}, "third": {"command": "z"}})
-    async with running(config, data, connect=remembered) as client:
-        await Client(client).ready()
+    servers = {name: {"command": name} for name in ("good", "other", "third")}
+    async with world(tmp_path, data, servers, daemon=ECHO):
+        pass
     deep = b'{"tools":[{"name":"a","meta":' + b"[" * 100_000 + b"]" * 100_000 + b"}]}"
     with closing(sqlite3.connect(data.database)) as other:
         other.execute("UPDATE servers SET payload = ? WHERE name = 'good'", (deep,))
         other.execute("UPDATE servers SET payload = 'text' WHERE name = 'other'")
         other.commit()
-    async with running(config, data, connect=remembered) as client:
-        await Client(client).ready()
-        rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-        assert {name: (row["state"], row["tools"]) for name, row in rows.items()} == {
+    async with world(tmp_path, data, servers, daemon=ECHO) as at:
+        assert {name: (row["state"], row["tools"]) for name, row in (await at.rows()).items()} == {
             "good": ("ready", 1),
             "other": ("ready", 1),
             "third": ("dormant", 1),
@@ -189,20 +163,18 @@ async def test_a_saved_catalogue_that_cannot_be_read_is_discovered_again(tmp_pat
 async def test_without_threads_the_daemon_serves_says_what_is_degraded_and_recovers(
     tmp_path: Path, data: DataDir
 ) -> None:
-    config = configuration(tmp_path, {"good": {"command": "x"}}, tokenizer_timeout_s=0)
-    async with running(config, data, connect=remembered) as client:
+    async with world(tmp_path, data, GOOD, waits=False, tokenizer_timeout_s=0) as at:
         with no_threads():
-            degraded: list[dict[str, Any]] = []
-            while not {row["why"] for row in degraded} >= {
-                "can't start new thread"
-            }:  # the store may be first to want one
-                degraded = (await client.get("/api/status")).json()["degraded"]
+            degraded: list[Json] = []
+            # The store may be first to want one.
+            while "can't start new thread" not in {row["why"] for row in degraded}:
+                degraded = (await at.status())["degraded"]
             assert degraded[0].keys() == {"what", "since", "why"}
-            assert (await client.get("/healthz")).status_code == 200
-            assert (await client.get("/api/tokens")).status_code == 200
-        await Client(client).ready()
-        assert await settled(client) == []
-        assert (await client.get("/api/tokens")).status_code == 200
+            for path in ("/healthz", "/api/tokens"):
+                assert (await at.ask("GET", path)).status_code == 200
+        await at.ready()
+        assert await settled(at.http) == []
+        await at.page("/api/tokens")
 
 
 async def settled(client: httpx2.AsyncClient) -> list[Any]:
@@ -234,41 +206,26 @@ async def test_a_router_whose_mailbox_is_full_at_the_end_is_told_of_it_all_the_s
 
     monkeypatch.setattr(Daemon, "_end", full_at_that_moment)
     monkeypatch.setattr(Router, "handle", noted)
-    config = configuration(tmp_path, {"good": {"command": "x"}}, max_in_flight=1)
-    async with running(config, data, connect=remembered) as client:
-        await Client(client).ready()
+    async with world(tmp_path, data, GOOD, max_in_flight=1):
+        pass
     assert len(told) == 1
-
-
-class Starts:
-    """Connects all servers to one fake; it says how often they were started and what they list."""
-
-    def __init__(self, *tools: str) -> None:
-        self.fake = FakeServer(tools=[tool(name) for name in tools])
-
-    def connect(self, server: DeployedServer) -> MemoryTransport:
-        del server
-        return MemoryTransport(self.fake.serve)
 
 
 async def test_what_is_known_and_fresh_is_not_read_again_at_the_start_and_what_is_old_is(
     tmp_path: Path, data: DataDir
 ) -> None:
-    servers = {f"s{number}": {"command": "x"} for number in range(20)}
-    async with running(configuration(tmp_path, servers), data, connect=Starts("echo").connect) as client:
-        await Client(client).ready()
-    again = Starts("echo", "new")
-    async with running(configuration(tmp_path, servers), data, connect=again.connect) as client:
-        await Client(client).ready()
+    servers: dict[str, Any] = {f"s{number}": {"command": "x"} for number in range(20)}
+    async with world(tmp_path, data, servers, daemon=ECHO):
+        pass
+    again = FakeServer(tools=[tool("echo"), tool("new")])
+    fakes = dict.fromkeys(servers, again)
+    async with world(tmp_path, data, servers, fakes):
         await trio.testing.wait_all_tasks_blocked(0.1)
-        assert again.fake.starts == 0
+        assert again.starts == 0
     old = {name: {**entry, "catalogue_max_age_s": 0.2, "refresh_asleep": True} for name, entry in servers.items()}
-    async with running(configuration(tmp_path, old), data, connect=again.connect) as client:
-        rows: list[dict[str, Any]] = []
-        while not rows or any(row["tools"] < 2 for row in rows):
-            await trio.sleep(0.05)
-            rows = (await client.get("/api/status")).json()["servers"]
-        assert all(row["problems"] == [] for row in rows)
+    async with world(tmp_path, data, old, fakes, waits=False) as at:
+        told = await at.until("/api/status", lambda told: all(row["tools"] == 2 for row in told["servers"]))
+        assert all(row["problems"] == [] for row in told["servers"])
 
 
 @pytest.mark.parametrize(("kind", "asked"), [("skills", "skills/list"), ("events", "events/list")])
@@ -280,13 +237,10 @@ async def test_lists_that_an_earlier_version_did_not_read_are_read_soon(
     # Nobody wakes it for its age alone: only what is in doubt is looked at while it sleeps.
     servers = {"desk": {"command": "x", "catalogue_max_age_s": 0.5, "refresh_asleep": False}}
 
-    def connect(deployed: DeployedServer) -> MemoryTransport:
-        del deployed
-        return MemoryTransport(server.serve)
+    connect = {"connect": lambda _: MemoryTransport(server.serve)}
 
     async def run_until(done: Callable[[], bool]) -> None:
-        async with running(configuration(tmp_path, servers), data, connect=connect) as client:
-            await Client(client).ready()
+        async with world(tmp_path, data, servers, daemon=connect):
             with trio.fail_after(20):
                 while not done():  # noqa: ASYNC110 - a server works
                     await trio.sleep(0.02)
@@ -304,27 +258,25 @@ async def test_lists_that_an_earlier_version_did_not_read_are_read_soon(
 
 
 async def test_a_server_whose_lists_could_not_be_read_does_not_look_healthy(tmp_path: Path, data: DataDir) -> None:
-    starts = Starts("echo")
-    starts.fake.errors_at["tools/list"] = {"code": -32603, "message": "token expired"}
+    why = "tools/list: -32603 token expired"
+    fake = FakeServer(errors_at={"tools/list": {"code": -32603, "message": "token expired"}})
     async with (
-        running(configuration(tmp_path, {"s": {"command": "x"}}), data, connect=starts.connect) as client,
-        reading(str(client.base_url), "/api/events?after=x-1") as reader,
+        world(tmp_path, data, {"s": {"command": "x"}}, {"s": fake}, waits=False) as at,
+        at.reading("/api/events?after=x-1") as reader,
     ):
-        await Client(client).ready()
+        await at.ready()
         failed = await reader.until("mcp.discovery.failed")
-        assert (failed["server_id"], failed["reason"]) == ("s", "tools/list: -32603 token expired")
+        assert (failed["server_id"], failed["reason"]) == ("s", why)
         assert (failed["discovery_count"], failed["failure_count"]) == (0, 1)
-        (row,) = (await client.get("/api/status")).json()["servers"]
-        assert row["tools"] == 0
-        assert row["last_error"] == "tools/list: -32603 token expired"
-        assert row["problems"] == ["tools/list: -32603 token expired"]
+        row = await at.row("s")
+        assert (row["tools"], row["last_error"], row["problems"]) == (0, why, [why])
         assert (row["discovery"]["count"], row["discovery"]["failures"]) == (0, 1)
-        assert (await client.post("/api/servers/s/refresh")).status_code >= 400
-        del starts.fake.errors_at["tools/list"]
-        assert (await client.post("/api/servers/s/refresh")).status_code == 200
+        assert (await at.ask("POST", "/api/servers/s/refresh")).status_code >= 400
+        del fake.errors_at["tools/list"]
+        await at.ordered("s", "refresh")
         listed = await reader.until("mcp.discovery.completed")
         assert (listed["tool_count"], listed["discovery_count"], listed["failure_count"]) == (1, 1, 2)
-        (row,) = (await client.get("/api/status")).json()["servers"]
+        row = await at.row("s")
         assert (row["last_error"], row["problems"]) == (None, [])
 
 
@@ -377,7 +329,7 @@ def test_want_before_it_listens_is_no_crash(
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(tmp_path: Path, data: DataDir, sockets: Any, number: signal.Signals) -> None:
-    config = configuration(tmp_path, {"good": {"command": "x"}})
+    config = configuration(tmp_path, GOOD)
     assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), number)) == 0
 
 
@@ -425,7 +377,7 @@ def test_a_crash_of_the_core_and_of_a_part_that_keeps_crashing_end_it_with_70(
     how: Any,
 ) -> None:
     monkeypatch.setattr(part, name, how)
-    assert run(configuration(tmp_path, {"good": {"command": "x"}}), data, sockets, lambda urls: None) == EXIT_CRASH
+    assert run(configuration(tmp_path, GOOD), data, sockets, lambda urls: None) == EXIT_CRASH
     assert "the daemon crashed" in caplog.text
 
 
@@ -438,7 +390,7 @@ def test_a_front_that_ends_by_itself_ends_the_daemon_with_70(
         await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(Front, "serve", gone)
-    assert run(configuration(tmp_path, {"good": {"command": "x"}}), data, sockets, lambda urls: None) == EXIT_CRASH
+    assert run(configuration(tmp_path, GOOD), data, sockets, lambda urls: None) == EXIT_CRASH
     assert "the front ended by itself" in caplog.text
 
 
@@ -466,7 +418,7 @@ def test_a_hangup_has_the_configuration_read_again_and_ends_nothing(
     hearing = Hearing()
     logging.getLogger().addHandler(hearing)
     try:
-        config = configuration(tmp_path, {"good": {"command": "x"}})
+        config = configuration(tmp_path, GOOD)
         assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), signal.SIGHUP)) == 0
     finally:
         logging.getLogger().removeHandler(hearing)
@@ -477,26 +429,13 @@ def test_a_hangup_has_the_configuration_read_again_and_ends_nothing(
 async def test_a_tool_that_was_added_while_the_daemon_was_down_is_found_by_the_first_call_of_it(
     tmp_path: Path, data: DataDir
 ) -> None:
-    fake = FakeServer()
-
-    def connect(server: DeployedServer) -> MemoryTransport:
-        del server
-        return MemoryTransport(fake.serve)
-
-    config = configuration(tmp_path, {"desk": {"command": "x"}})
-    async with running(config, data, connect=connect) as client:
-        await Client(client).ready()
-    fake.tools = [tool("echo"), tool("sleep")]
-    call = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "execute_mcp_tool", "arguments": {"tool_path": "desk:sleep", "arguments": {"s": 0}}},
-    }
-    async with running(config, data, connect=connect) as client:
-        answer = (await client.post("/mcp", json=call)).json()
-    assert answer["result"]["structuredContent"] == {"s": 0}
-    assert fake.starts == 2
+    fakes, servers = {"desk": FakeServer()}, {"desk": {"command": "x"}}
+    async with world(tmp_path, data, servers, fakes):
+        pass
+    fakes["desk"].tools = [tool("echo"), tool("sleep")]
+    async with world(tmp_path, data, servers, fakes, waits=False) as at:
+        assert (await at.executed("desk:sleep", s=0))["structuredContent"] == {"s": 0}
+    assert fakes["desk"].starts == 2
 
 
 @pytest.mark.parametrize("reason", ["no longer wanted", None])
@@ -504,22 +443,14 @@ async def test_the_reason_for_which_a_client_cancels_a_call_reaches_the_server(
     tmp_path: Path, data: DataDir, reason: str | None
 ) -> None:
     fake = FakeServer(tools=[tool("hang")])
-    config = configuration(tmp_path, {"s": {"command": "x"}})
-    async with running(config, data, connect=lambda server: MemoryTransport(fake.serve)) as client:
-        await Client(client).ready()
-        told = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-        opened = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": told})
-        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
-
-        async def post(method: str, params: dict[str, Any], **id_: int) -> None:
-            message = {"jsonrpc": "2.0", "method": method, "params": params, **id_}
-            await client.post("/mcp", json=message, headers=session)
-
+    async with world(tmp_path, data, {"s": {"command": "x"}}, {"s": fake}) as at:
+        session = at.within(await at.session())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(post, "tools/call", {"name": "s-hang", "arguments": {}}, id=7))
+            nursery.start_soon(session.post, message("tools/call", {"name": "s-hang", "arguments": {}}, 7))
             with trio.fail_after(20):
                 await fake.called.wait()
-                await post("notifications/cancelled", {"requestId": 7, **({"reason": reason} if reason else {})})
+                told = {"requestId": 7, **({"reason": reason} if reason else {})}
+                await session.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": told})
                 await fake.cancelled.wait()
     (cancelled,) = [each["params"] for each in fake.messages if each.get("method") == "notifications/cancelled"]
     assert cancelled["reason"] == (reason or "the client went away")

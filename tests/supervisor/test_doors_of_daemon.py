@@ -12,9 +12,11 @@ from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import INFO, INSTRUCTIONS, TOOLS, WholeServer
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import world
 
+HELLO = {"protocolVersion": "2025-11-25"}
+SERVERS: dict[str, Any] = {name: {"command": "x"} for name in ("one", "two")}
+STREAM = {"accept": "text/event-stream"}
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 PATHS = ("/mcp", "/mcp/all", "/mcp/servers/one", "/mcp/servers/two")
 
@@ -39,59 +41,55 @@ async def initialize(client: httpx2.AsyncClient, path: str) -> httpx2.Response:
 
 
 async def test_doors_names_and_sessions_outlive_the_daemon_and_wake_nobody(tmp_path: Path, data: DataDir) -> None:
-    config = configuration(tmp_path, {name: {"command": "x"} for name in ("one", "two")})
     first, second = Fleet(), Fleet()
-    async with running(config, data, connect=first.connect) as client:
-        await Client(client).ready()
-        opened = {path: await initialize(client, path) for path in PATHS}
-        listed = {method: (await ask(client, "/mcp/all", method)).json()["result"] for method in LISTS}
+    async with world(tmp_path, data, SERVERS, daemon={"connect": first.connect}) as at:
+        opened = {path: await at.at(path).send("initialize", **HELLO) for path in PATHS}
+        listed = {method: (await at.at("/mcp/all").rpc(method))["result"] for method in LISTS}
     assert [prompt["name"] for prompt in listed["prompts/list"]["prompts"]] == ["one__prompt0", "two__prompt0"]
     sessions = {path: answer.headers["mcp-session-id"] for path, answer in opened.items()}
-    async with running(config, data, connect=second.connect) as client:
+    async with world(tmp_path, data, SERVERS, waits=False, daemon={"connect": second.connect}) as at:
+        one = at.at("/mcp/servers/one")
         for path in PATHS:
             for other, session in sessions.items():
-                status = (await ask(client, path, "ping", session)).status_code
+                status = (await at.at(path).within(session).send("ping")).status_code
                 assert status == (200 if other == path else 404)
-        greeting = (await initialize(client, "/mcp/servers/one")).json()["result"]
+        greeting = (await one.rpc("initialize", **HELLO))["result"]
         assert greeting == opened["/mcp/servers/one"].json()["result"]
         assert (greeting["serverInfo"], greeting["instructions"]) == (INFO, INSTRUCTIONS)
-        own = (await ask(client, "/mcp/servers/one", "tools/list", sessions["/mcp/servers/one"])).json()["result"]
+        own = (await one.within(sessions["/mcp/servers/one"]).rpc("tools/list"))["result"]
         assert own == {"tools": TOOLS}
-        assert {method: (await ask(client, "/mcp/all", method)).json()["result"] for method in LISTS} == listed
+        assert {method: (await at.at("/mcp/all").rpc(method))["result"] for method in LISTS} == listed
         assert [server.starts for server in second.servers.values()] == [0, 0]
-        called = await ask(client, "/mcp/all", "tools/call", name="two__tool1", arguments={})
-        assert called.json()["result"]["content"] == []
+        assert (await at.at("/mcp/all").result("two__tool1"))["content"] == []
         assert [server.starts for server in second.servers.values()] == [0, 1]
 
 
 async def test_an_address_without_a_door_says_which_there_are(tmp_path: Path, data: DataDir) -> None:
-    async with running(configuration(tmp_path, {"one": {"command": "x"}}), data, connect=Fleet().connect) as client:
-        (row,) = (await client.get("/api/status")).json()["servers"]
-        assert (await initialize(client, row["path"])).json()["result"]["serverInfo"] == INFO
-        answer = await initialize(client, "/mcp/servers/three")
+    async with world(tmp_path, data, {"one": {"command": "x"}}, daemon={"connect": Fleet().connect}) as at:
+        path = (await at.row("one"))["path"]
+        assert (await at.at(path).rpc("initialize", **HELLO))["result"]["serverInfo"] == INFO
+        answer = await at.at("/mcp/servers/three").send("initialize", **HELLO)
         assert answer.status_code == 404
         assert answer.json()["error"]["data"]["servers"] == ["one"]
-        answer = await initialize(client, "/mcp/nothing")
+        answer = await at.at("/mcp/nothing").send("initialize", **HELLO)
         assert answer.status_code == 404
         assert "/mcp/servers/NAME" in answer.json()["error"]["message"]
-        assert (await client.get("/mcp/servers/o%20ne")).status_code == 404
+        assert (await at.ask("GET", "/mcp/servers/o%20ne")).status_code == 404
 
 
 async def test_who_comes_to_an_address_beside_that_of_mcp_is_served_or_told_where_it_is(
     tmp_path: Path, data: DataDir
 ) -> None:
     """A slash at the end changes nothing, an old client is told the address, and a browser gets the pages."""
-    config = configuration(tmp_path, {name: {"command": "x"} for name in ("one", "two")})
-    async with running(config, data, connect=Fleet().connect) as client:
-        await Client(client).ready()
+    async with world(tmp_path, data, SERVERS, daemon={"connect": Fleet().connect}) as at:
         for path in PATHS:
-            plain, slashed = await ask(client, path, "tools/list"), await ask(client, f"{path}/", "tools/list")
+            plain, slashed = [await at.at(each).send("tools/list") for each in (path, f"{path}/")]
             assert (slashed.status_code, slashed.json()) == (200, plain.json())
-        old = [await client.get("/sse", headers={"accept": "text/event-stream"}), await ask(client, "/sse", "ping")]
-        old += [await ask(client, "/messages/?session_id=1", "ping")]
+        old = [await at.ask("GET", "/sse", headers=STREAM), await at.at("/sse").send("ping")]
+        old += [await at.at("/messages/?session_id=1").send("ping")]
         assert [answer.status_code for answer in old] == [404] * 3
         assert all("MCP is served at /mcp" in answer.text for answer in old)
         browser = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-        shown = await client.get("/mcp", headers=browser)
+        shown = await at.ask("GET", "/mcp", headers=browser)
         assert (shown.status_code, shown.headers["location"]) == (303, "/ui")
-        assert (await client.get("/mcp", headers={"accept": "text/event-stream"})).status_code == 405
+        assert (await at.ask("GET", "/mcp", headers=STREAM)).status_code == 405
