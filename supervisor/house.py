@@ -47,7 +47,7 @@ from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.fleet.late import make_node, memory_of, recall_of, share_keys
 from supervisor.servers.journals.files import LogFiles
 from supervisor.servers.journals.keeper import LogKeeper
-from supervisor.servers.launches.names import AccountName
+from supervisor.servers.launches.names import AccountName, ConfiguredSecrets
 from supervisor.servers.launches.running import Launches
 from supervisor.servers.reach import reached_of, starts_of, transport_of
 from supervisor.servers.reloading.reload import DeployedPlugins, Read, Reload
@@ -58,7 +58,7 @@ from supervisor.store.memory import StoreMemory
 from supervisor.tokens.counting import TokenCounter
 from supervisor.tracing.context import Tracer
 from supervisor.tracing.tracer import open_tracer
-from supervisor.usage.totals import Usage
+from supervisor.usage.totals import KeptArguments, Usage
 from supervisor.values.table import ValueTable
 
 if TYPE_CHECKING:
@@ -147,8 +147,6 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         await values.take(await store.values.load())
     known = await _recall(store, deployment, clock, is_shared=ground.engine is not None)
     trail = AuditTrail(store, lambda: deployment.value.settings, clock)
-    usage = Usage(store, clock, settings.max_kept_calls, trail.note_call)
-    await usage.load()
     meters = Meters(clock, lambda: deployment.value.settings.metrics_tools)
     tracer = await beside(partial(open_tracer, settings))
     fleet = None
@@ -177,6 +175,8 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     launches = Launches(deployment, servers, registry, recall_of(fleet, known.memory))
     known.memory.own_digest = launches.digest_of
     servers.journals.people_of = launches.people_of
+    usage = _make_usage(store, deployment, clock, launches, trail)
+    await usage.load()
     reach.accounts = accounts = _make_accounts(ground, deployment, launches.logged_in, trail)
     events = _make_events(ground, deployment, registry, launches)
     usage.ledger.takers += (meters.take, events.take)
@@ -242,6 +242,18 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         ),
         fleet=fleet,
     )
+
+
+def _make_usage(
+    store: Store, deployment: Latest[Deployment], clock: Callable[[], float], launches: Launches, trail: AuditTrail
+) -> Usage:
+    keep = deployment.value.settings.max_kept_calls
+    arguments = KeptArguments(
+        keep,
+        lambda: deployment.value.settings.calls_keep_arguments,
+        ConfiguredSecrets(deployment, launches.names).hide_for,
+    )
+    return Usage(store, clock, keep, arguments, trail.note_call)
 
 
 async def _recall(

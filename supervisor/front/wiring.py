@@ -50,6 +50,7 @@ from supervisor.host.workbench import beside
 from supervisor.house import House
 from supervisor.identity.operator_key import KEY_FILE, OperatorKey
 from supervisor.identity.people import Person, team_of, user_of
+from supervisor.identity.requester import SignIns
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.shared import SharedLogins
@@ -57,7 +58,6 @@ from supervisor.operations import Role
 from supervisor.servers.control import Control
 from supervisor.servers.fleet.shared import SharedApprovals, SharedSwitches, SharedTokens
 from supervisor.servers.journals.keeper import LogReader
-from supervisor.servers.launches.names import ConfiguredSecrets
 from supervisor.servers.reloading.reload import ServerEdits
 from supervisor.servers.safety import expose
 from supervisor.servers.warm_up import WarmUp
@@ -267,7 +267,6 @@ def _admission(settings: Settings, sockets: list[socket], view: View) -> Admissi
     if settings.auth == "none":
         return None
     host, _ = settings.address
-    view.sign_ins.cookie = f"mcpvisor-{sockets[0].getsockname()[1]}"
     tokens = view.tokens if settings.auth in OWN_TOKENS else TokenTable.empty()
     return Admission(
         tokens,
@@ -316,6 +315,16 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         sampling = Sampling(house.describing, settings.describe.timeout_s, house.closing)
         sample = sampling.describe
         core.start_soon(sampling.run)
+    starts = servers.shared.starts.spawning
+    warm_up = WarmUp(
+        house.router.address,
+        house.launches.names.of,
+        lambda: starts.has_room and not house.conditions.now(),
+        lambda launch: servers.statuses.of(launch, registry.statuses.value),
+        deployment,
+        house.clock,
+        house.meters,
+    )
     parts = ServiceParts(
         house.router.address,
         shown,
@@ -332,25 +341,13 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         plugins=house.plugins,
         meters=house.meters,
         used_by=house.usage.of,
+        ahead=warm_up.consider,
         journal=Journal(house.clock, store.occurrences, _life_of(house)),
         sources=[OwnEvents(house.events, deployment, house.launches)],
         sample=sample,
     )
-    starts = servers.shared.starts.spawning
-    warm_up = WarmUp(
-        house.router.address,
-        house.launches.names.of,
-        lambda: starts.has_room and not house.conditions.now(),
-        lambda launch: servers.statuses.of(launch, registry.statuses.value),
-        deployment,
-        house.clock,
-        house.meters,
-    )
-    parts.searches.ahead = warm_up.consider
     house.usage.ledger.takers.append(warm_up.take)
     core.start_soon(warm_up.run)
-    house.usage.arguments.wanted = lambda: deployment.value.settings.calls_keep_arguments
-    house.usage.arguments.hide_for = ConfiguredSecrets(deployment, house.launches.names).hide_for
 
     async def view_of(principal: Principal, role: Role) -> Viewpoint | None:
         """Return what somebody sees now who is not here, in a role at most; None for who could not come in any more."""
@@ -397,6 +394,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         seen_by=doors.seen_by,
         service_for=service_for,
         tokens=tokens,
+        sign_ins=SignIns(f"mcpvisor-{sockets[0].getsockname()[1]}"),
         values=house.values,
         trail=house.trail,
         bearer=await open_verifier(deployment, house.clock, core),

@@ -210,15 +210,14 @@ class Tickets:
 
 
 class SignIns:
-    """Those that are open.
+    """Those that are open. `cookie` is the name of theirs: a browser gives a cookie to all ports of a machine.
 
     `check` takes a token, and the address it comes from, and returns whose it is, or why it opens nothing; None where
     nobody has to show who they are.
     """
 
-    def __init__(self) -> None:
-        self.cookie = "mcpvisor"
-        """Its name: a browser gives a cookie to all ports of a machine."""
+    def __init__(self, cookie: str = "mcpvisor") -> None:
+        self.cookie = cookie
         self.check: Callable[[str, str], Requester | SupervisorError] | None = None
         self._open = _Open[bytes](LIFE_S)
         self.revoke = self._open.revoke

@@ -46,7 +46,7 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.asking.rounds import Parking
 from supervisor.service.calls.counting import CallCounter, record_of
-from supervisor.service.calls.meta_calls import MetaCalls, Sample, Searches, UsedBy
+from supervisor.service.calls.meta_calls import Ahead, MetaCalls, Sample, Searches, UsedBy
 from supervisor.service.calls.tool_calls import Doubts, ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.events.journal import Journal
@@ -77,10 +77,10 @@ Define = Callable[[str, Item], dict[str, Any]]
 class ServiceParts:
     """The parts that all doors share.
 
-    `used` is told of each call that ended; `subscribers` are those whom the servers' actors tell of changed resources;
-    `key` seals the names of parked calls and tasks; `parking.run` has to run somewhere. `launches` say which launch a
-    server's name means. `meters` count what is done. `sources` have events beside those of servers.
-    `sample` asks the client of a search for sentences.
+    `used` is told of each call that ended, `ahead` which server is probably called next; `subscribers` are those whom
+    the servers' actors tell of changed resources; `key` seals the names of parked calls and tasks; `parking.run` has to
+    run somewhere. `launches` say which launch a server's name means. `meters` count what is done. `sources` have events
+    beside those of servers. `sample` asks the client of a search for sentences.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class ServiceParts:
         deployment: Latest[Deployment],
         *,
         used: Used,
+        ahead: Ahead,
         subscribers: Subscribers,
         key: bytes,
         life: DaemonLife | None = None,
@@ -113,7 +114,7 @@ class ServiceParts:
         self.bench = Workbench()
         self.statuses = statuses
         self.changes = self._debounce(catalogue)
-        self.searches = Searches(self.bench, deployment, meters, used_by, sample)
+        self.searches = Searches(self.bench, deployment, meters, used_by, ahead, sample)
         self.safety = safety = SafetyRules(deployment, catalogue)
         self.doubts: Doubts = safety.doubt
         self.realm: Realm | None = None

@@ -89,19 +89,17 @@ HideFor = Callable[[Principal], Hide]
 class KeptArguments:
     """Keeps them while `wanted` says so, of `keep` calls; when it says so no more they are gone."""
 
-    def __init__(self, keep: int) -> None:
-        self.wanted: Callable[[], bool] = lambda: False
-        self.hide_for: HideFor | None = None
-        """Without it nothing is kept."""
+    def __init__(self, keep: int, wanted: Callable[[], bool], hide_for: HideFor) -> None:
+        self.wanted = wanted
         self._keep = keep
+        self._hide_for = hide_for
         self._texts: dict[int, str] = {}
 
     def keep(self, turn: int, record: CallRecord, given: CallArguments) -> None:
         """Keep the arguments of the first, second, ... call, short and masked."""
-        if self.hide_for is not None:
-            self._texts[turn] = show_arguments(given.arguments, self.hide_for(record.principal), given.schema)
-            while len(self._texts) > self._keep:
-                del self._texts[next(iter(self._texts))]
+        self._texts[turn] = show_arguments(given.arguments, self._hide_for(record.principal), given.schema)
+        while len(self._texts) > self._keep:
+            del self._texts[next(iter(self._texts))]
 
     def of(self, turn: int) -> str | None:
         """Return the arguments of the first, second, ... call as JSON; None if they are not kept."""
@@ -132,12 +130,13 @@ class Usage:
         store: Store,
         clock: Callable[[], float],
         keep: int,
+        arguments: KeptArguments,
         noted: Noted = _note_nothing,
     ) -> None:
         """`keep` is for the history, `noted` for the ledger, the `clock` for both."""
         self.history = history = History(store.periods, store.calls, clock, keep)
         self.ledger = ledger = Ledger(clock, noted)
-        self.arguments = KeptArguments(keep)
+        self.arguments = arguments
         self._store = store
         self._totals: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._fresh: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)

@@ -36,6 +36,7 @@ from supervisor.config import Configuration, ServerConfig, Settings
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
+from supervisor.service.calls.meta_calls import Ahead
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
@@ -223,6 +224,7 @@ async def served(
     start: ServerSettings | None = None,
     era: Era = "legacy",
     used: Used = lambda record, given=None: None,
+    ahead: Ahead = lambda client, server, status: None,
     tool_rules: Mapping[str, ToolRules] | None = None,
     entries: Sequence[ServerConfig] = (),
 ) -> AsyncIterator[Served]:
@@ -246,6 +248,7 @@ async def served(
         registry.statuses,
         deployment,
         used=used,
+        ahead=ahead,
         subscribers=subscribers,
         key=bytes(32),
         elicitations=Elicitations(registry.facts),

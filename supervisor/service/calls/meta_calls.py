@@ -94,22 +94,23 @@ class Searches:
         bench: Workbench,
         deployment: Latest[Deployment],
         meters: Meters,
-        used_by: UsedBy = lambda principal: {},
-        sample: Sample | None = None,
+        used_by: UsedBy,
+        ahead: Ahead,
+        sample: Sample | None,
     ) -> None:
         self._bench = bench
         self._by_meaning = Workbench(MAX_WAITING, AT_ONCE)
         self._deployment = deployment
         self._meters = meters
         self._used_by = used_by
-        self.ahead: Ahead = lambda client, server, status: None
+        self._ahead = ahead
         self.sample = sample
 
     def look_ahead(self, done: Sequence[Searched], client: Client, statuses: Mapping[str, ServerStatus]) -> None:
         """Tell `ahead` which servers are probably called next, and how they are doing. At once."""
         for server in dict.fromkeys(likely_server(each.ranking) for each in done):
             if (status := statuses.get(server)) is not None:
-                self.ahead(client, server, status)
+                self._ahead(client, server, status)
 
     async def search(
         self, seen: Catalogue, wanted: Discover, principal: Principal, trace: RequestTrace | None

@@ -12,10 +12,12 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.kit import Latest
 from actors.life.states import State
+from actors.messages import ServerStatus
 from supervisor.config import Settings
 from supervisor.metrics.meters import Meters
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.warm_up import WarmUp
+from supervisor.service.client import Client
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.mcp_server import FakeServer, tool
@@ -31,7 +33,12 @@ async def found_for(found: Served, query: str) -> bytes:
 async def world(query: str, *, ahead: int) -> tuple[list[bytes], int]:
     """Search twice for something of a server that sleeps; give the answers, and how often the server was started."""
     fake = FakeServer([tool("weather_forecast"), tool("echo")])
-    async with served({"desk": fake}) as found:
+    warm_up: WarmUp
+
+    def consider(client: Client, server: str, status: ServerStatus) -> None:
+        warm_up.consider(client, server, status)
+
+    async with served({"desk": fake}, ahead=consider) as found:
         statuses = found.registry.statuses
         warm_up = WarmUp(
             found.router.address,
@@ -42,7 +49,6 @@ async def world(query: str, *, ahead: int) -> tuple[list[bytes], int]:
             trio.current_time,
             Meters(),
         )
-        found.gateway.parts.searches.ahead = warm_up.consider
         await found.sleep("desk")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(warm_up.run)

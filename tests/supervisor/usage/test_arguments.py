@@ -150,10 +150,8 @@ def timed(data: bytes, mask: Mask) -> float:
 
 
 def test_they_are_kept_only_while_that_is_wanted_and_so_many_of_them() -> None:
-    kept, given_ = KeptArguments(2), CallArguments(msgspec.Raw(b'{"a": 1}'))
-    record = CallRecord(tool="a", principal=LOCAL)
-    kept.hide_for = lambda principal: MASK
-    kept.wanted = lambda: True
+    kept = KeptArguments(2, lambda: True, lambda principal: MASK)
+    record, given_ = CallRecord(tool="a", principal=LOCAL), CallArguments(msgspec.Raw(b'{"a": 1}'))
     for turn in (2, 3, 5):
         kept.keep(turn, record, given_)
     assert [kept.of(turn) for turn in (2, 3, 4, 5)] == [None, '{"a": 1}', None, '{"a": 1}']

@@ -19,14 +19,16 @@ from supervisor.store.records import USAGE
 from supervisor.store.tables import UsageRows
 from supervisor.usage.history import FLUSH_S
 from supervisor.usage.records import CallOutcome, CallRecord
-from supervisor.usage.totals import QUIET_S, SETTLE_S, Usage
+from supervisor.usage.totals import QUIET_S, SETTLE_S, KeptArguments, Usage
 from tests.fakes.call_memory import CallMemory
 from tests.fakes.rows import MemoryRows
 from tests.fakes.tool_catalogue import CATALOGUE
 
+UNWANTED = KeptArguments(10, lambda: False, lambda principal: str)
+
 
 def usage_of(store: Store) -> Usage:
-    return Usage(store, lambda: 0.0, 10)
+    return Usage(store, lambda: 0.0, 10, UNWANTED)
 
 
 def call(
@@ -147,7 +149,7 @@ async def test_totals_are_handed_over_soon_and_nothing_wakes_up_where_nothing_is
 
     store = Memory()
     store.ready.set()
-    usage = Usage(cast("Store", store), lambda: 1000.0, 10)
+    usage = Usage(cast("Store", store), lambda: 1000.0, 10, UNWANTED)
     flushes: list[float] = []
     monkeypatch.setattr(usage.arguments, "drop_unwanted", lambda: flushes.append(trio.current_time()))
     await usage.load()
