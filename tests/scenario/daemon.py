@@ -33,9 +33,13 @@ BY_HAND = {"reload_on_change": False}
 """What is edited is read when that is asked for, and not while it is written."""
 
 
-def configuration(directory: Path, servers: dict[str, Any], **settings: Any) -> Configuration:
-    path = directory / "mcp.json"
+def write(path: Path, servers: dict[str, Any], **settings: Any) -> None:
+    """Write a file, be it of use or not."""
     path.write_text(json.dumps({"mcpServers": servers, "supervisor": {"drain_s": 0.2, "shutdown_s": 60, **settings}}))
+
+
+def configuration(directory: Path, servers: dict[str, Any], **settings: Any) -> Configuration:
+    write(path := directory / "mcp.json", servers, **settings)
     return load(path, {"PATH": os.environ["PATH"]})
 
 
@@ -131,7 +135,7 @@ class World(Client):
         return load(Path(path or self.path), {"PATH": os.environ["PATH"]}, change=change)
 
     def write(self, servers: dict[str, Any], **settings: Any) -> None:
-        configuration(self.path.parent, servers, **{**BY_HAND, **settings})
+        write(self.path, servers, **{**BY_HAND, **settings})
 
     async def edit(self, servers: dict[str, Any], **settings: Any) -> str:
         """Change the file, have it read, and return what is said of that."""

@@ -5,26 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import trio
 
 from actors.transport.stdio.containment import default_containment
 from supervisor.config.sections import DescribeSettings
+from supervisor.host.datadir import DataDir
 from supervisor.phrases.asking import MAX_ANSWER_BYTES, NoAnswer
 from supervisor.phrases.endpoint import Endpoint
 from supervisor.phrases.models import Program, model_of
 from tests.fakes.chat_model import Reply, chatting
-from tests.fakes.mcp_server import FakeServer
-from tests.fakes.memory import MemoryTransport
+from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Request
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.client import Client, eventually
+from tests.scenario.daemon import A, world
 
 KEY = "sk-canary-key-of-the-operator-0000"
 QUESTION = "has grandma gone to bed"
@@ -32,27 +30,19 @@ SAID = ("has grandma gone to bed yet", "are they up over there now")
 MESSAGES = [{"role": "user", "content": "x begin\n{}\nx end"}]
 
 
-def server(description: str = "Tells the clock.") -> MemoryTransport:
+def clock(description: str = "Tells the clock.") -> dict[str, FakeServer]:
     schema = {"type": "object", "properties": {"timezone": {"type": "string"}}}
-    tools = [{"name": "get_current_time", "description": description, "inputSchema": schema}]
-    return MemoryTransport(FakeServer(tools=tools).serve)
+    return {"clock": FakeServer(tools=[tool("get_current_time", description, inputSchema=schema)])}
 
 
-async def found(client: httpx2.AsyncClient, query: str = QUESTION) -> list[str]:
-    params = {"name": "discover_mcp_tools", "arguments": {"query": query}}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    answer: dict[str, Any] = (await client.post("/mcp", json=asked)).json()["result"]["structuredContent"]
-    assert "grandma" not in json.dumps(answer["tools"])
-    return [row["tool_path"] for row in answer["tools"]]
+async def found(at: Client, query: str = QUESTION) -> list[str]:
+    rows = await at.search(query)
+    assert "grandma" not in json.dumps(rows)
+    return [row["tool_path"] for row in rows]
 
 
-async def until(holds: Callable[[], Awaitable[object]]) -> None:
-    while not await holds():  # noqa: ASYNC110 - nothing tells of it
-        await trio.sleep(0.02)
-
-
-async def until_found(client: httpx2.AsyncClient) -> None:
-    await until(partial(found, client))
+async def until_found(at: Client) -> None:
+    await eventually(partial(found, at))
 
 
 def settings_of(url: str, **more: Any) -> dict[str, Any]:
@@ -60,28 +50,26 @@ def settings_of(url: str, **more: Any) -> dict[str, Any]:
 
 
 async def test_a_tool_is_found_by_what_only_the_model_said_and_a_restart_asks_nothing_again(
-    tmp_path: Path, data: Any, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with chatting(lambda told: SAID) as model:
-        config = configuration(tmp_path, {"clock": {"command": "x"}}, **settings_of(model.url))
-        async with running(config, data, connect=lambda _: server()) as client:
-            await Client(client).ready()
-            await until_found(client)
-            assert await found(client) == ["clock:get_current_time"]
-            pages = [(await client.get(page)).text for page in ("/api/status", "/api/configuration", "/metrics")]
+        settings = settings_of(model.url)
+        async with world(tmp_path, data, {"clock": A}, clock(), **settings) as at:
+            await until_found(at)
+            assert await found(at) == ["clock:get_current_time"]
+            pages = [(await at.ask("GET", page)).text for page in ("/api/status", "/api/configuration", "/metrics")]
         (request,) = model.requests
         assert (request.verb, request.path) == ("POST", "/v1/chat/completions")
         assert request.headers["authorization"] == f"Bearer {KEY}"
         assert json.loads(request.body)["model"] == "small"
         assert model.asked == [["get_current_time"]]
-        async with running(config, data, connect=lambda _: server()) as client:
-            await Client(client).ready()
-            assert await found(client) == ["clock:get_current_time"]
+        async with world(tmp_path, data, {"clock": A}, clock(), **settings) as at:
+            assert await found(at) == ["clock:get_current_time"]
             assert len(model.requests) == 1
-        async with running(config, data, connect=lambda _: server("Tells what time it is.")) as client:
-            await client.post("/api/servers/clock/refresh")
-            await until_found(client)
+        async with world(tmp_path, data, {"clock": A}, clock("Tells what time it is."), waits=False, **settings) as at:
+            await at.ordered("clock", "refresh")
+            await until_found(at)
             assert len(model.requests) == 2
     assert KEY not in caplog.text
     assert all(KEY not in page for page in pages)
@@ -144,23 +132,16 @@ async def test_of_a_huge_answer_no_more_is_read_than_may_be_of_use() -> None:
 
 
 async def test_a_daemon_works_as_before_whatever_its_model_does(
-    tmp_path: Path, data: Any, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with chatting(lambda told: SAID) as model:
         model.reply = sending(500, KEY.encode())
-        config = configuration(tmp_path, {"clock": {"command": "x"}}, **settings_of(model.url))
-        async with running(config, data, connect=lambda _: server()) as client:
-            await Client(client).ready()
-
-            async def is_asked() -> bool:
-                status = (await client.get("/api/status")).json()
-                return bool(status["degraded"])
-
-            await until(is_asked)
-            assert await found(client, "clock") == ["clock:get_current_time"]
-            assert await found(client) == []
-            status = (await client.get("/api/status")).text
+        async with world(tmp_path, data, {"clock": A}, clock(), **settings_of(model.url)) as at:
+            await at.until("/api/status", lambda page: page["degraded"])
+            assert await found(at, "clock") == ["clock:get_current_time"]
+            assert await found(at) == []
+            status = json.dumps(await at.status())
             assert "model of `describe`" in status
             assert KEY not in status
     assert KEY not in caplog.text
@@ -218,16 +199,14 @@ async def test_a_program_that_fails_is_a_reason_and_leaves_nothing_behind(tmp_pa
         return not await trio.Path(f"/proc/{pid}").exists()
 
     with trio.fail_after(10):
-        await until(is_gone)
+        await eventually(is_gone)
     none = model_of(DescribeSettings(command=("no-such-program-anywhere",)), {}, default_containment())
     with pytest.raises(NoAnswer, match="not found"):
         await none.ask(MESSAGES)
 
 
 @pytest.mark.process
-async def test_a_daemon_asks_a_program(tmp_path: Path, data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_daemon_asks_a_program(tmp_path: Path, data: DataDir) -> None:
     command = [sys.executable, "-I", "-c", PROGRAM.replace('assert key == "in the environment"', ""), "answers"]
-    config = configuration(tmp_path, {"clock": {"command": "x"}}, describe={"command": command})
-    async with running(config, data, connect=lambda _: server()) as client:
-        await Client(client).ready()
-        await until_found(client)
+    async with world(tmp_path, data, {"clock": A}, clock(), describe={"command": command}) as at:
+        await until_found(at)

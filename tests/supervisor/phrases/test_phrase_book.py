@@ -15,7 +15,7 @@ from actors.catalogue.offer import Tool
 from actors.protocol.wire.json import quoted
 from actors.search.text import words
 from benchmarks.search import Query
-from supervisor.host.datadir import open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.phrases.phrase_book import (
     FOLDER,
     MAX_FILE_BYTES,
@@ -30,9 +30,7 @@ from supervisor.phrases.phrase_book import (
     write_page,
 )
 from tests.fakes.mcp_server import FakeServer
-from tests.fakes.memory import MemoryTransport
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import A, world
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 QUERIES = [
@@ -217,7 +215,9 @@ def test_faults_of_a_page_are_named_each_with_its_place() -> None:
 
 
 @pytest.mark.parametrize("source", ["book", "both", ""])
-async def test_a_daemon_finds_a_tool_by_what_people_say_if_it_is_told_to(tmp_path: Path, source: str) -> None:
+async def test_a_daemon_finds_a_tool_by_what_people_say_if_it_is_told_to(
+    tmp_path: Path, data: DataDir, source: str
+) -> None:
     told = {"type": "object", "properties": {"timezone": {"type": "string"}}}
     tools = [{"name": "get_current_time", "description": "Tells the clock.", "inputSchema": told}]
     own = KnownTool("get_current_time", "0" * 32, ("timezone",), ("has grandma gone to bed",))
@@ -225,19 +225,10 @@ async def test_a_daemon_finds_a_tool_by_what_people_say_if_it_is_told_to(tmp_pat
     (tmp_path / "own.json").write_bytes(msgspec.json.encode(page))
     settings: dict[str, Any] = {"phrases": source in ("book", "both")}
     settings |= {"phrases_file": "own.json"} if source == "both" else {}
-    config = configuration(tmp_path, {"time": {"command": "x"}}, **settings)
-    with open_data_dir(tmp_path / "data", {}) as data:
-        async with running(config, data, connect=lambda _: MemoryTransport(FakeServer(tools=tools).serve)) as client:
-            await Client(client).ready()
-
-            async def find(query: str) -> list[str]:
-                params = {"name": "discover_mcp_tools", "arguments": {"query": query}}
-                asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-                answer: dict[str, Any] = (await client.post("/mcp", json=asked)).json()["result"]
-                assert "grandma" not in json.dumps(answer["structuredContent"]["tools"])
-                assert "awake" not in json.dumps(answer["structuredContent"]["tools"])
-                return [row["tool_path"] for row in answer["structuredContent"]["tools"]]
-
-            found = [await find("are they awake in New York"), await find("grandma gone to bed")]
-            only = ["time:get_current_time"]
-            assert found == {"book": [only, []], "both": [[], only], "": [[], []]}[source]
+    async with world(tmp_path, data, {"time": A}, {"time": FakeServer(tools=tools)}, **settings) as at:
+        rows = [await at.search(query) for query in ("are they awake in New York", "grandma gone to bed")]
+    assert "grandma" not in json.dumps(rows)
+    assert "awake" not in json.dumps(rows)
+    found = [[row["tool_path"] for row in each] for each in rows]
+    only = ["time:get_current_time"]
+    assert found == {"book": [only, []], "both": [[], only], "": [[], []]}[source]

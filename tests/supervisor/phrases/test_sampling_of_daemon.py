@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-import httpx2
 import pytest
 from trio_websocket import WebSocketConnection
 
+from supervisor.host.datadir import DataDir
 from tests.fakes.chat_model import answer_to
 from tests.fakes.http_client import JSON_HEADERS, legacy
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.client import Client
-from tests.scenario.daemon import World, configuration, running
-from tests.supervisor.phrases.test_model_of_daemon import QUESTION, SAID, server, until, until_found
+from tests.scenario.client import Client, eventually
+from tests.scenario.daemon import A, world
+from tests.supervisor.phrases.test_model_of_daemon import QUESTION, SAID, clock, until_found
 
-ON = {"describe": {"sampling": True}}
+ON: dict[str, Any] = {"describe": {"sampling": True}}
 ABLE: dict[str, Any] = {"sampling": {}}
 SEARCH = {"name": "discover_mcp_tools", "arguments": {"query": QUESTION}}
 ASK = "sampling/createMessage"
@@ -57,17 +54,16 @@ def answered(question: Any, answer: Answer) -> bytes:
 class HttpSession:
     """A client with a session over HTTP, which answers what it is asked on the stream of its search."""
 
-    def __init__(self, client: httpx2.AsyncClient, headers: dict[str, str]) -> None:
-        self._client = client
-        self._headers = headers
+    def __init__(self, at: Client) -> None:
+        self._at = at
 
     async def search(self, answer: Answer) -> tuple[Any, list[str]]:
         """Return the answer to a search, and by which methods the client was asked."""
         asked: list[str] = []
         searched: Any = None
-        async with self._client.stream(
-            "POST", "/mcp", content=legacy("tools/call", SEARCH, id_=7), headers=self._headers
-        ) as stream:
+        headers = {**JSON_HEADERS, **self._at.headers}
+        body = legacy("tools/call", SEARCH, id_=7)
+        async with self._at.http.stream("POST", "/mcp", content=body, headers=headers) as stream:
             if stream.headers["content-type"] == "application/json":
                 return json.loads(await stream.aread()), asked
             async for line in stream.aiter_lines():
@@ -76,8 +72,7 @@ class HttpSession:
                     searched = said
                 if "method" in said:
                     asked.append(said["method"])
-                    sent = await self._client.post("/mcp", content=answered(said, answer), headers=self._headers)
-                    assert sent.status_code == 202
+                    assert (await self._at.post(answered(said, answer))).status_code == 202
         return searched, asked
 
 
@@ -100,64 +95,50 @@ Session = HttpSession | SocketSession
 
 
 @asynccontextmanager
-async def over_http(
-    client: httpx2.AsyncClient,
-    capabilities: dict[str, Any] = ABLE,
-    name: str = "a",
-    shown: Mapping[str, str] = MappingProxyType({}),
-) -> AsyncIterator[Session]:
-    headers = {**JSON_HEADERS, **shown}
-    opened = await client.post("/mcp", content=greeting(capabilities, name), headers=headers)
-    yield HttpSession(client, {**headers, "mcp-session-id": opened.headers["mcp-session-id"]})
+async def over_http(at: Client, capabilities: dict[str, Any] = ABLE, name: str = "a") -> AsyncIterator[Session]:
+    opened = await at.post(greeting(capabilities, name))
+    yield HttpSession(at.within(opened.headers["mcp-session-id"]))
 
 
 @asynccontextmanager
-async def over_websocket(
-    client: httpx2.AsyncClient, capabilities: dict[str, Any] = ABLE, name: str = "a"
-) -> AsyncIterator[Session]:
-    async with open_websocket(client.base_url.port or 0, "/ws") as socket:
+async def over_websocket(at: Client, capabilities: dict[str, Any] = ABLE, name: str = "a") -> AsyncIterator[Session]:
+    async with at.websocket("/ws") as socket:
         await socket.send_message(greeting(capabilities, name).decode())
         await socket.get_message()
         yield SocketSession(socket)
 
 
-async def phrases(client: httpx2.AsyncClient, **more: Any) -> Any:
-    return (await client.get("/api/phrases", params={"server": "clock"}, **more)).json()
+async def phrases(at: Client) -> Any:
+    return await at.page("/api/phrases", server="clock")
 
 
 def paths(answer: Any) -> list[str]:
     return [row["tool_path"] for row in answer["result"]["structuredContent"]["tools"]]
 
 
-async def until_waiting(client: httpx2.AsyncClient) -> None:
-    async def waits() -> bool:
-        return bool((await phrases(client))["describing"]["waiting"])
-
-    await until(waits)
+async def until_waiting(at: Client) -> None:
+    await at.until("/api/phrases", lambda page: page.get("describing", {}).get("waiting"), server="clock")
 
 
 @pytest.mark.parametrize("opened", [over_http, over_websocket])
 async def test_a_tool_is_found_by_what_only_a_client_said_and_says_so_and_a_restart_asks_nothing_again(
-    tmp_path: Path, data: Any, opened: Any
+    tmp_path: Path, data: DataDir, opened: Any
 ) -> None:
-    config = configuration(tmp_path, {"clock": {"command": "x"}}, **ON)
-    async with running(config, data, connect=lambda _: server()) as client:
-        await Client(client).ready()
-        await until_waiting(client)
-        async with opened(client) as session:
+    async with world(tmp_path, data, {"clock": A}, clock(), **ON) as at:
+        await until_waiting(at)
+        async with opened(at) as session:
             answer, asked = await session.search(obey)
             assert (paths(answer), asked) == ([], [ASK])
-            await until_found(client)
+            await until_found(at)
             assert (await session.search(obey))[1] == []
-        page = await phrases(client)
+        page = await phrases(at)
         assert [(row["source"], tuple(row["sentences"])) for row in page["tools"]] == [("sampling", SAID)]
         assert page["describing"]["model"] == "the model of a client"
         assert page["servers"][0]["sampling"] == 1
-        assert [row["phrases_from"] for row in (await client.get("/api/tools")).json()["tools"]] == ["sampling"]
-    async with running(config, data, connect=lambda _: server()) as client:
-        await Client(client).ready()
-        await until_found(client)
-        async with opened(client) as session:
+        assert [row["phrases_from"] for row in (await at.page("/api/tools"))["tools"]] == ["sampling"]
+    async with world(tmp_path, data, {"clock": A}, clock(), **ON) as at:
+        await until_found(at)
+        async with opened(at) as session:
             answer, asked = await session.search(obey)
             assert (paths(answer), asked) == (["clock:get_current_time"], [])
 
@@ -170,53 +151,41 @@ async def test_a_tool_is_found_by_what_only_a_client_said_and_says_so_and_a_rest
     ],
 )
 async def test_an_answer_of_no_use_costs_the_search_nothing_and_is_not_asked_for_again_soon(
-    tmp_path: Path, data: Any, answer: Answer
+    tmp_path: Path, data: DataDir, answer: Answer
 ) -> None:
-    config = configuration(tmp_path, {"clock": {"command": "x"}}, **ON)
-    async with running(config, data, connect=lambda _: server()) as client:
-        await Client(client).ready()
-        await until_waiting(client)
-        async with over_http(client) as session:
+    async with world(tmp_path, data, {"clock": A}, clock(), **ON) as at:
+        await until_waiting(at)
+        async with over_http(at) as session:
             for asks in ([ASK], []):
                 searched, asked = await session.search(answer)
                 assert (paths(searched), asked) == ([], asks)
-        page = await phrases(client)
+        page = await phrases(at)
         assert [(row["source"], row["sentences"]) for row in page["tools"]] == [("", [])]
         assert (page["describing"]["waiting"], page["describing"]["failures"]) == (1, 1)
-        async with over_websocket(client, name="another") as session:
+        async with over_websocket(at, name="another") as session:
             assert (await session.search(obey))[1] == [ASK]
-            await until_found(client)
+            await until_found(at)
 
 
-async def test_nobody_is_asked_unless_the_operator_said_so(tmp_path: Path, data: Any) -> None:
-    config = configuration(tmp_path, {"clock": {"command": "x"}}, describe={"command": ["no-such-program-anywhere"]})
-    async with running(config, data, connect=lambda _: server()) as client:
-        await Client(client).ready()
+async def test_nobody_is_asked_unless_the_operator_said_so(tmp_path: Path, data: DataDir) -> None:
+    describe = {"command": ["no-such-program-anywhere"]}
+    async with world(tmp_path, data, {"clock": A}, clock(), describe=describe) as at:
         for opened in (over_http, over_websocket):
-            async with opened(client) as session:
+            async with opened(at) as session:
                 assert (await session.search(obey))[1] == []
 
 
-async def test_where_there_are_users_only_an_admin_says_what_counts_for_all(tmp_path: Path, data: Any) -> None:
-    users = {"ana": {"role": "admin"}, "ben": {}}
-    config = configuration(tmp_path, {"clock": {"command": "x"}}, auth="tokens", identity={"users": users}, **ON)
-    async with running(config, data, connect=lambda _: server()) as client:
-        at = World(client, data)
-        await at.admit("ana", role="admin")
-        await at.admit("ben")
-        shown = {user: {"authorization": f"Bearer {key}"} for user, key in at.keys.items()}
-        is_ready = partial(client.get, "/api/phrases", params={"server": "clock"}, headers=shown["operator"])
-
-        async def waits() -> bool:
-            return bool((await is_ready()).json().get("describing", {}).get("waiting"))
-
-        await until(waits)
+async def test_where_there_are_users_only_an_admin_says_what_counts_for_all(tmp_path: Path, data: DataDir) -> None:
+    identity = {"users": {"ana": {"role": "admin"}, "ben": {}}}
+    more: dict[str, Any] = {"people": {"ana": {"role": "admin"}, "ben": {}}, "auth": "tokens", "identity": identity}
+    async with world(tmp_path, data, {"clock": A}, clock(), **more, **ON) as at:
+        await until_waiting(at.operator)
         for user, asks in (("ben", []), ("ana", [ASK])):
-            async with over_http(client, shown=shown[user]) as session:
+            async with over_http(at[user]) as session:
                 assert (await session.search(obey))[1] == asks
-        async with over_http(client, shown=shown["ben"]) as session:
+        async with over_http(at["ben"]) as session:
 
             async def finds() -> bool:
                 return paths((await session.search(obey))[0]) == ["clock:get_current_time"]
 
-            await until(finds)
+            await eventually(finds)

@@ -14,13 +14,10 @@ import httpx2
 import pytest
 
 from supervisor.host.datadir import DataDir
-from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
 from tests.fakes.plugins import install, install_example
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.client import message
+from tests.scenario.daemon import A, World, world
 
 SOURCE = """
 from supervisor.plugins.contract import *
@@ -57,10 +54,8 @@ class Endless(Plugin[PluginOptions]):
     async def before_call(self, call):
         return UserQuestion(f"q{len(call.answers)}", "Again?", ConfirmationInput())
 """
-SERVERS: dict[str, Any] = {"a": {"command": "x"}}
-SETTINGS = {"reload_on_change": False, "drain_s": 0.2, "plugin_call_timeout_s": 30}
+SETTINGS: dict[str, Any] = {"plugin_call_timeout_s": 30}
 YES = {"action": "accept", "content": {"answer": True}}
-ABLE = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
 KINDS: dict[str, tuple[dict[str, Any], Any]] = {
     "confirmation": ({}, True),
     "text": ({}, "because"),
@@ -87,48 +82,42 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class Plugged:
     """A daemon with one server; `fake` has what reached it."""
 
-    def __init__(self, client: httpx2.AsyncClient, fake: FakeServer) -> None:
-        self.client, self.fake = client, fake
+    def __init__(self, at: World) -> None:
+        self.at, self.fake = at, at.fakes["a"]
 
     async def execute(self, name: str = "echo", **more: Any) -> Any:
         """Call a tool as a model whose client cannot be asked."""
-        arguments = {"tool_path": f"a:{name}", "arguments": {"n": 1}, **more}
-        params = {"name": "execute_mcp_tool", "arguments": arguments}
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        return (await self.client.post("/mcp", json=body)).json()["result"]
+        return await self.at.result("execute_mcp_tool", tool_path=f"a:{name}", arguments={"n": 1}, **more)
 
-    async def modern(self, door: str = "/mcp/servers/a", name: str = "echo", **more: Any) -> Any:
+    async def modern(self, name: str = "echo", **more: Any) -> Any:
         """Call the tool as a modern client that can be asked."""
-        params = {"name": name, "arguments": {"n": 1}, "_meta": ABLE, **more}
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        answer = (await self.client.post(door, headers=modern_headers("tools/call", name), json=body)).json()
+        wanted = {"name": name, "arguments": {"n": 1}, **more}
+        answer = (await self.at.at("/mcp/servers/a").send_modern("tools/call", {"elicitation": {}}, **wanted)).json()
         return answer.get("result") or answer["error"]
 
     async def question(self) -> Any:
         """Return the one question that waits."""
-        (asked,) = (await self.client.get("/api/questions")).json()["questions"]
+        (asked,) = (await self.at.page("/api/questions"))["questions"]
         return asked
 
     async def answer(self, **answer: Any) -> httpx2.Response:
-        id_ = (await self.question())["id"]
-        return await self.client.post(f"/api/questions/{id_}", json=answer)
+        return await self.at.ask("POST", f"/api/questions/{(await self.question())['id']}", json=answer)
 
     @property
     def calls(self) -> int:
-        return self.fake.count("tools/call")
+        return int(self.fake.count("tools/call"))
 
 
 @asynccontextmanager
-async def world(
+async def plugged(
     directory: Path, data: DataDir, entry: dict[str, Any] | None = None, **plugins: Any
 ) -> AsyncIterator[Plugged]:
     """Run it. Its events are in `events.jsonl` afterwards."""
-    fake = FakeServer(tools=[*map(tool, ("echo", "ask", *KINDS))])
-    more = {"plugins": plugins, "event_sinks": [{"name": "lines", "type": "file", "path": "events.jsonl"}]}
-    config = configuration(directory, {"a": {"command": "x", **(entry or {})}}, **SETTINGS, **more)
-    async with running(config, data, connect=lambda _: MemoryTransport(fake.serve)) as client:
-        await Client(client).ready()
-        yield Plugged(client, fake)
+    fakes = {"a": FakeServer(tools=[*map(tool, ("echo", "ask", *KINDS))])}
+    sinks = [{"name": "lines", "type": "file", "path": "events.jsonl"}]
+    more = {"plugins": plugins, "event_sinks": sinks, **SETTINGS}
+    async with world(directory, data, {"a": {**A, **(entry or {})}}, fakes, **more) as at:
+        yield Plugged(at)
 
 
 def asking(kind: str, message: str = "What is it?", tools: str = "a:*") -> dict[str, Any]:
@@ -145,44 +134,44 @@ def content_of(kind: str, answer: Any) -> dict[str, Any]:
 async def test_each_kind_is_answered_on_the_page_where_the_client_cannot_be_asked(
     tmp_path: Path, data: DataDir
 ) -> None:
-    async with world(tmp_path, data, people=EACH_KIND) as at:
+    async with plugged(tmp_path, data, people=EACH_KIND) as now:
         for number, (kind, (_, answer)) in enumerate(KINDS.items()):
-            told = (await at.execute(kind))["structuredContent"]
+            told = (await now.execute(kind))["structuredContent"]
             assert (told["status"], told["plugin"], told["server"]) == ("input_required", "people", "a")
-            question = await at.question()
+            question = await now.question()
             assert (question["plugin"], question["kind"], question["about"]) == ("people", kind, kind)
-            page = await at.client.get(f"/questions/{question['id']}")
+            page = await now.at.ask("GET", f"/questions/{question['id']}")
             assert "and the plugin people asks you</h1>" in page.text
-            again = await at.execute(kind, continuation=told["continuation"])
+            again = await now.execute(kind, continuation=told["continuation"])
             assert again["structuredContent"]["status"] == "input_required", "nobody has answered"
-            assert at.calls == number
-            wrong = await at.answer(action="accept", content={"nothing": 1})
+            assert now.calls == number
+            wrong = await now.answer(action="accept", content={"nothing": 1})
             assert wrong.status_code == 400
-            given = await at.answer(action="accept", content=content_of(kind, answer))
+            given = await now.answer(action="accept", content=content_of(kind, answer))
             assert given.status_code == 200, given.text
-            done = await at.execute(kind, continuation=again["structuredContent"]["continuation"])
+            done = await now.execute(kind, continuation=again["structuredContent"]["continuation"])
             assert done["structuredContent"] == {"n": 1, "said": answer}
-            assert at.calls == number + 1
-        records = (await at.client.get("/api/audit?action=question.answer")).json()["records"]
+            assert now.calls == number + 1
+        records = (await now.at.page("/api/audit?action=question.answer"))["records"]
         assert sorted((record["target"], record["detail"]) for record in records) == sorted(
             (f"a:{kind}", f"accept, {kind}, asked by plugin people") for kind in KINDS
         )
-        status = (await at.client.get("/api/status")).text
+        status = (await now.at.ask("GET", "/api/status")).text
         assert "s3cr3t-word" not in status + json.dumps(records)
 
 
 async def test_each_kind_is_answered_by_a_modern_client(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data, people=EACH_KIND) as at:
+    async with plugged(tmp_path, data, people=EACH_KIND) as now:
         for number, (kind, (_, answer)) in enumerate(KINDS.items(), 1):
-            first = await at.modern(name=kind)
+            first = await now.modern(name=kind)
             ((key, request),) = first["inputRequests"].items()
             assert request["params"]["message"] == "[plugin people] What is it?"
             given = {"action": "accept", "content": content_of(kind, answer)}
             retry = {"inputResponses": {key: given}, "requestState": first["requestState"]}
-            done = await at.modern(name=kind, **retry)
+            done = await now.modern(name=kind, **retry)
             assert done["structuredContent"] == {"n": 1, "said": answer}
-            assert "inputRequests" in await at.modern(name=kind, **retry), "an answer is good once"
-            assert at.calls == number
+            assert "inputRequests" in await now.modern(name=kind, **retry), "an answer is good once"
+            assert now.calls == number
 
 
 ANSWERS: list[tuple[dict[str, Any], bool]] = [
@@ -198,92 +187,91 @@ ANSWERS: list[tuple[dict[str, Any], bool]] = [
 
 async def test_a_legacy_client_is_asked_by_requests_and_nothing_but_a_yes_is_one(tmp_path: Path, data: DataDir) -> None:
     async with (
-        world(tmp_path, data, people={"ask": [asking("confirmation")]}) as at,
-        open_websocket(at.client.base_url.port or 0, "/mcp/servers/a") as socket,
+        plugged(tmp_path, data, people={"ask": [asking("confirmation")]}) as now,
+        now.at.websocket("/mcp/servers/a") as socket,
     ):
         who = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "a"}}
-        await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": who}))
+        await socket.send_message(json.dumps(message("initialize", who, 0)))
         await socket.get_message()
         params = {"name": "echo", "arguments": {"n": 1}}
         for id_, (answer, runs) in enumerate(ANSWERS, 1):
-            before, call = at.calls, {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
-            await socket.send_message(json.dumps(call))
+            before = now.calls
+            await socket.send_message(json.dumps(message("tools/call", params, id_)))
             asked = json.loads(await socket.get_message())
             assert asked["params"]["message"] == "[plugin people] What is it?"
             await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}))
             result = json.loads(await socket.get_message())["result"]
             assert bool(result.get("isError")) is not runs, answer
-            assert at.calls - before == runs, answer
+            assert now.calls - before == runs, answer
 
 
 async def test_a_question_before_a_confirmation_and_one_after_the_call_run_the_tool_once(
     tmp_path: Path, data: DataDir
 ) -> None:
-    async with world(tmp_path, data, {"confirm": ["*"]}, careful={}) as at:
-        first = await at.modern()
-        second = await at.modern(inputResponses={"first": YES}, requestState=first["requestState"])
+    async with plugged(tmp_path, data, {"confirm": ["*"]}, careful={}) as now:
+        first = await now.modern()
+        second = await now.modern(inputResponses={"first": YES}, requestState=first["requestState"])
         assert [*second["inputRequests"]] == ["confirm"]
         run = {"confirm": {"action": "accept", "content": {"run": True}}}
-        third = await at.modern(inputResponses=run, requestState=second["requestState"])
+        third = await now.modern(inputResponses=run, requestState=second["requestState"])
         assert [*third["inputRequests"]] == ["last"]
-        assert at.calls == 1
-        done = await at.modern(inputResponses={"last": YES}, requestState=third["requestState"])
+        assert now.calls == 1
+        done = await now.modern(inputResponses={"last": YES}, requestState=third["requestState"])
         assert done["structuredContent"] == {"n": 1}
-        assert at.calls == 1
+        assert now.calls == 1
         calls = sys.modules["plug_asking"].Careful.calls
         assert calls == ["echo"] * 3, "not asked again about a call that was made"
 
 
 async def test_a_result_is_kept_until_somebody_says_whether_it_may_be_shown(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data, {"ask": "everyone"}, careful={}) as at:
-        told = (await at.execute())["structuredContent"]
-        told = (await at.execute(continuation=told["continuation"], answers={"first": YES}))["structuredContent"]
+    async with plugged(tmp_path, data, {"ask": "everyone"}, careful={}) as now:
+        told = (await now.execute())["structuredContent"]
+        told = (await now.execute(continuation=told["continuation"], answers={"first": YES}))["structuredContent"]
         assert [*told["questions"]] == ["last"]
-        held = await at.execute(continuation=told["continuation"], answers={"last": {"action": "decline"}})
+        held = await now.execute(continuation=told["continuation"], answers={"last": {"action": "decline"}})
         assert held["content"][0]["text"] == "held back: decline"
-        assert at.calls == 1
+        assert now.calls == 1
 
 
 async def test_a_request_that_cannot_go_on_costs_neither_the_answers_nor_a_second_call(
     tmp_path: Path, data: DataDir
 ) -> None:
-    async with world(tmp_path, data, {"ask": "everyone"}, careful={}) as at:
-        told = (await at.execute())["structuredContent"]
-        told = (await at.execute(continuation=told["continuation"], answers={"first": YES}))["structuredContent"]
-        assert at.calls == 1
-        elsewhere = await at.modern(inputResponses={"last": YES}, requestState=told["continuation"])
+    async with plugged(tmp_path, data, {"ask": "everyone"}, careful={}) as now:
+        told = (await now.execute())["structuredContent"]
+        told = (await now.execute(continuation=told["continuation"], answers={"first": YES}))["structuredContent"]
+        assert now.calls == 1
+        elsewhere = await now.modern(inputResponses={"last": YES}, requestState=told["continuation"])
         assert "go on with it there" in elsewhere["message"]
-        done = await at.execute(continuation=told["continuation"], answers={"last": YES})
+        done = await now.execute(continuation=told["continuation"], answers={"last": YES})
         assert done["structuredContent"] == {"n": 1}
-        assert at.calls == 1
+        assert now.calls == 1
 
 
 async def test_answers_of_another_call_or_nobody_s_mean_nothing(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data, careful={}) as at:
-        first = await at.modern()
-        other = await at.modern(arguments={"n": 2}, inputResponses={"first": YES}, requestState=first["requestState"])
+    async with plugged(tmp_path, data, careful={}) as now:
+        first = await now.modern()
+        other = await now.modern(arguments={"n": 2}, inputResponses={"first": YES}, requestState=first["requestState"])
         assert [*other["inputRequests"]] == ["first"], "another call: it is asked anew"
-        forged = await at.modern(inputResponses={"first": YES}, requestState="mcpvisor-made-up")
+        forged = await now.modern(inputResponses={"first": YES}, requestState="mcpvisor-made-up")
         assert [*forged["inputRequests"]] == ["first"]
-        assert at.calls == 0
+        assert now.calls == 0
 
 
 async def test_where_nobody_can_be_asked_the_plugin_is_told_so(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data, careful={}) as at:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {}}}
-        result = (await at.client.post("/mcp/servers/a", json=body)).json()["result"]
+    async with plugged(tmp_path, data, careful={}) as now:
+        result = await now.at.at("/mcp/servers/a").result("echo")
         assert "first: none" in result["content"][0]["text"]
-        assert at.calls == 0
+        assert now.calls == 0
 
 
 async def test_a_plugin_that_asks_without_end_is_one_that_fails(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data, {"max_questions_per_call": 2}, endless={}) as at:
-        answer = await at.modern()
+    async with plugged(tmp_path, data, {"max_questions_per_call": 2}, endless={}) as now:
+        answer = await now.modern()
         for key in ("q0", "q1"):
             assert [*answer["inputRequests"]] == [key]
-            answer = await at.modern(inputResponses={key: YES}, requestState=answer["requestState"])
+            answer = await now.modern(inputResponses={key: YES}, requestState=answer["requestState"])
         assert "it failed; nothing was called" in answer["content"][0]["text"]
-        (row,) = (await at.client.get("/api/status")).json()["plugins"]
+        (row,) = (await now.at.page("/api/status"))["plugins"]
         assert "more questions than 2 (max_questions_per_call)" in row["failures"]["before_call"]
 
 
@@ -291,50 +279,47 @@ async def test_a_plugin_that_asks_without_end_is_one_that_fails(tmp_path: Path, 
 async def test_a_call_whose_plugin_is_gone_begins_anew_with_all_that_it_needs(
     tmp_path: Path, data: DataDir, entry: dict[str, Any]
 ) -> None:
-    async with world(tmp_path, data, entry, careful={}) as at:
-        first = await at.modern()
-        body = {"mcpServers": {"a": {"command": "x", **entry}}, "supervisor": SETTINGS}
-        (tmp_path / "mcp.json").write_text(json.dumps(body))
-        assert (await at.client.post("/api/reload")).status_code == 200
-        second = await at.modern(inputResponses={"first": YES}, requestState=first["requestState"])
+    async with plugged(tmp_path, data, entry, careful={}) as now:
+        first = await now.modern()
+        await now.at.edit({"a": {**A, **entry}}, **SETTINGS)
+        second = await now.modern(inputResponses={"first": YES}, requestState=first["requestState"])
         if entry:
             assert [*second["inputRequests"]] == ["confirm"]
-        assert at.calls == (not entry)
+        assert now.calls == (not entry)
 
 
 async def test_a_call_that_was_made_is_not_made_again_where_its_plugin_is_gone(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data, careful={}) as at:
-        first = await at.modern()
-        second = await at.modern(inputResponses={"first": YES}, requestState=first["requestState"])
-        assert ([*second["inputRequests"]], at.calls) == (["last"], 1)
-        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"a": {"command": "x"}}, "supervisor": SETTINGS}))
-        assert (await at.client.post("/api/reload")).status_code == 200
-        done = await at.modern(inputResponses={"last": YES}, requestState=second["requestState"])
+    async with plugged(tmp_path, data, careful={}) as now:
+        first = await now.modern()
+        second = await now.modern(inputResponses={"first": YES}, requestState=first["requestState"])
+        assert ([*second["inputRequests"]], now.calls) == (["last"], 1)
+        await now.at.edit({"a": A}, **SETTINGS)
+        done = await now.modern(inputResponses={"last": YES}, requestState=second["requestState"])
         assert "content" in done
-        assert at.calls == 1
+        assert now.calls == 1
 
 
 async def test_a_server_that_asks_afterwards_has_its_answer_and_nobody_is_asked_twice(
     tmp_path: Path, data: DataDir
 ) -> None:
-    async with world(tmp_path, data, careful={}) as at:
+    async with plugged(tmp_path, data, careful={}) as now:
         wanted: dict[str, Any] = {"name": "ask", "arguments": {"message": "Your name?"}}
-        first = await at.modern(**wanted)
-        second = await at.modern(**wanted, inputResponses={"first": YES}, requestState=first["requestState"])
+        first = await now.modern(**wanted)
+        second = await now.modern(**wanted, inputResponses={"first": YES}, requestState=first["requestState"])
         assert [each["params"]["message"] for each in second["inputRequests"].values()] == ["Your name?"]
         name = {"question-1": {"action": "accept", "content": {"name": "Ada"}}}
-        third = await at.modern(**wanted, inputResponses=name, requestState=second["requestState"])
+        third = await now.modern(**wanted, inputResponses=name, requestState=second["requestState"])
         assert [*third["inputRequests"]] == ["last"]
-        done = await at.modern(**wanted, inputResponses={"last": YES}, requestState=third["requestState"])
+        done = await now.modern(**wanted, inputResponses={"last": YES}, requestState=third["requestState"])
         assert "Ada" in json.dumps(done)
-        assert at.calls == 1
+        assert now.calls == 1
 
 
 async def test_events_say_that_a_plugin_asks_and_nothing_of_what(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data, people={"ask": [asking("secret", "The word?")]}) as at:
-        told = (await at.execute())["structuredContent"]
-        await at.answer(action="accept", content={"answer": "s3cr3t-word"})
-        await at.execute(continuation=told["continuation"])
+    async with plugged(tmp_path, data, people={"ask": [asking("secret", "The word?")]}) as now:
+        told = (await now.execute())["structuredContent"]
+        await now.answer(action="accept", content={"answer": "s3cr3t-word"})
+        await now.execute(continuation=told["continuation"])
     text = (tmp_path / "events.jsonl").read_text()
     events = [each for each in map(json.loads, text.splitlines()) if each["type"].startswith("mcp.elicitation.")]
     about = {"server_slug": "a", "tool_name": "echo", "kind": "secret", "asked": "page", "plugin": "people"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ import pytest
 from supervisor.host.datadir import DataDir
 from tests.fakes.failures import failure
 from tests.fakes.plugins import install
-from tests.scenario.daemon import World, configuration, running
-from tests.supervisor.plugins.test_plugins_of_daemon import SERVERS, SETTINGS, Plugged, world
+from tests.scenario.daemon import World, configuration
+from tests.supervisor.plugins.test_plugins_of_daemon import SERVERS, SETTINGS, described, plugged, reload
 
 SOURCE = """
 from supervisor.plugins.contract import *
@@ -50,16 +50,9 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("plug_hiding", None)
 
 
-@asynccontextmanager
-async def people(directory: Path, data: DataDir, **shy: Any) -> AsyncIterator[World]:
-    shown = Plugged(directory)
-    config = configuration(directory, SERVERS, **SETTINGS, plugins={"shy": shy}, auth="tokens", identity=IDENTITY)
-    async with running(config, data, connect=shown.connect) as client:
-        at = World(client, data)
-        await at.operator.ready()
-        for user, role in (("ana", "admin"), ("ben", "member"), ("cem", "member")):
-            await at.admit(user, role=role)
-        yield at
+def people(directory: Path, data: DataDir, **shy: Any) -> AbstractAsyncContextManager[World]:
+    admitted = {"ana": {"role": "admin"}, "ben": {"role": "member"}, "cem": {"role": "member"}}
+    return plugged(directory, data, {"people": admitted, "auth": "tokens", "identity": IDENTITY}, shy=shy)
 
 
 async def test_a_tool_is_as_if_it_were_not_there_for_those_whom_a_plugin_hides_it_from(
@@ -71,55 +64,45 @@ async def test_a_tool_is_as_if_it_were_not_there_for_those_whom_a_plugin_hides_i
                 listed = (await at[who].at(door).rpc("tools/list"))["result"]["tools"]
                 names = {each["name"] for each in listed if each["name"].startswith(prefix)}
                 assert {name.removeprefix(prefix) for name in names if "b__" not in name} == sees
-            found = (await at[who].result("discover_mcp_tools", query="a:*"))["structuredContent"]["tools"]
-            assert {row["tool_path"] for row in found} == {f"a:{name}" for name in sees}
+            assert {*await at[who].discover("a:*")} == {f"a:{name}" for name in sees}
         for door, prefix in DOORS.items():
             said = {}
             for name in ("hang", "none"):
-                answer = await at["ben"].at(door).rpc("tools/call", name=f"{prefix}{name}", arguments={})
-                said[name] = json.dumps(answer).replace("hang", "none")
+                said[name] = json.dumps(await at["ben"].at(door).call(f"{prefix}{name}")).replace("hang", "none")
             assert said["hang"] == said["none"]
             assert "not for members" not in said["hang"]
-        hidden, unknown = [
-            (await at["ben"].result("execute_mcp_tool", tool_path=f"a:{name}", arguments={}))
-            for name in ("hang", "none")
-        ]
+        hidden, unknown = [await at["ben"].executed(f"a:{name}") for name in ("hang", "none")]
         assert json.dumps(hidden).replace("hang", "none") == json.dumps(unknown)
-        assert (await at["ana"].result("execute_mcp_tool", tool_path="a:echo", arguments={"n": 1}))["structuredContent"]
+        assert (await at["ana"].executed("a:echo", n=1))["structuredContent"]
 
 
 async def test_a_plugin_hides_by_team_and_by_what_the_tool_is_taken_for(tmp_path: Path, data: DataDir) -> None:
     async with people(tmp_path, data, of_team="ops") as at:
         assert await at["cem"].tools() == []
         assert len(await at["ben"].tools()) == 6
-        mine = (await at["cem"].ask("GET", "/api/me")).json()["servers"]
+        mine = (await at["cem"].page("/api/me"))["servers"]
         assert [(row["server"], row["tools"]) for row in mine] == [("a", 0), ("b", 0)]
 
 
 async def test_where_nobody_has_to_say_who_they_are_a_plugin_hides_by_profile(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data) as shown:
-        shown.write(shy={"of_profile": "small"})
-        file = json.loads((tmp_path / "mcp.json").read_text())
-        file["supervisor"]["profiles"] = {"small": {}}
-        (tmp_path / "mcp.json").write_text(json.dumps(file))
-        assert (await shown.client.post("/api/reload")).status_code == 200
-        assert (await shown.tools("a?profile=small")).keys() == set()
-        assert (await shown.tools("a")).keys() == {"echo", "hang", "refuse"}
-        assert (await shown.call(n=1))["result"]["structuredContent"] == {"n": 1}
+    async with plugged(tmp_path, data) as at:
+        await at.edit(SERVERS, plugins={"shy": {"of_profile": "small"}}, profiles={"small": {}}, **SETTINGS)
+        assert await described(at, "a?profile=small") == {}
+        assert (await described(at)).keys() == {"echo", "hang", "refuse"}
+        assert (await at.executed("a:echo", n=1))["structuredContent"] == {"n": 1}
 
 
 async def test_nobody_sees_a_tool_that_the_plugin_could_not_judge_until_it_can(tmp_path: Path, data: DataDir) -> None:
-    async with world(tmp_path, data, shy={"fails": True}) as shown:
-        assert await shown.tools() == {}
-        assert failure(await shown.call())["data"]["type"] == "not_found"
-        status = await shown.status()
-        assert "raised ValueError" in status["plugins"][0]["failures"]["hide_tool"]
-        await shown.reload(shy={})
-        assert (await shown.tools()).keys() == {"echo", "hang", "refuse"}
-        await shown.reload(shy={"fails": True})
-        assert await shown.tools() == {}
-        await shown.reload()
-        assert (await shown.tools()).keys() == {"echo", "hang", "refuse"}
+    async with plugged(tmp_path, data, shy={"fails": True}) as at:
+        assert await described(at) == {}
+        assert failure(await at.execute("a:echo"))["data"]["type"] == "not_found"
+        assert "raised ValueError" in (await at.status())["plugins"][0]["failures"]["hide_tool"]
+        await reload(at, shy={})
+        assert (await described(at)).keys() == {"echo", "hang", "refuse"}
+        await reload(at, shy={"fails": True})
+        assert await described(at) == {}
+        await reload(at)
+        assert (await described(at)).keys() == {"echo", "hang", "refuse"}
 
 
 def test_a_plugin_that_hides_and_does_not_guard_is_refused(tmp_path: Path) -> None:
