@@ -26,7 +26,7 @@ async def fleet_engine(directory: Path) -> AsyncIterator[ValkeyServer]:
 
 
 @asynccontextmanager
-async def node(
+async def fleet_node(
     directory: Path,
     engine: ValkeyServer,
     name: str,

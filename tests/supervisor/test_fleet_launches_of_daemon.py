@@ -19,7 +19,7 @@ from tests.fakes.memory import MemoryTransport
 from tests.fleet.valkey import ValkeyServer
 from tests.scenario.client import eventually
 from tests.scenario.daemon import World
-from tests.scenario.fleet import fleet_engine, node, until_known
+from tests.scenario.fleet import fleet_engine, fleet_node, until_known
 
 pytestmark = pytest.mark.process
 
@@ -67,8 +67,8 @@ async def nodes_of_people(directory: Path, *, lease_s: float = 60.0) -> AsyncIte
         two = NodesOfPeople(engine)
         of_a, of_b = ({"connect": partial(two.connect, name)} for name in "ab")
         async with (
-            node(directory, engine, "a", SERVERS, daemon=of_a, **more) as a,
-            node(directory, engine, "b", SERVERS, daemon=of_b, **more) as b,
+            fleet_node(directory, engine, "a", SERVERS, daemon=of_a, **more) as a,
+            fleet_node(directory, engine, "b", SERVERS, daemon=of_b, **more) as b,
         ):
             two.at = {"a": a, "b": b}
             for user in USERS:

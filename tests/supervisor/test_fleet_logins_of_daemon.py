@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.fakes.login_site import LoginSite
-from tests.scenario.fleet import fleet_engine, node, until_known
+from tests.scenario.fleet import fleet_engine, fleet_node, until_known
 from tests.supervisor.test_logins_of_daemon import CODE, IDENTITY, LoginWorld, address_of, servers_at
 
 pytestmark = pytest.mark.process
@@ -20,8 +20,8 @@ async def test_a_login_that_was_begun_at_one_node_is_finished_by_way_of_another_
     async with LoginSite().running() as site, fleet_engine(tmp_path) as engine:
         servers = servers_at(site)
         async with (
-            node(tmp_path, engine, "a", servers, **more) as a,
-            node(tmp_path, engine, "b", servers, **more) as b,
+            fleet_node(tmp_path, engine, "a", servers, **more) as a,
+            fleet_node(tmp_path, engine, "b", servers, **more) as b,
         ):
             at = {"a": LoginWorld(a), "b": LoginWorld(b)}
             await at["a"].admit("ben", role="admin")

@@ -13,7 +13,7 @@ import trio
 from tests.fleet.valkey import settle
 from tests.scenario.client import Json
 from tests.scenario.daemon import World
-from tests.scenario.fleet import fleet_engine, node
+from tests.scenario.fleet import fleet_engine, fleet_node
 
 pytestmark = pytest.mark.process
 
@@ -34,7 +34,7 @@ async def test_a_token_that_was_revoked_while_a_node_was_away_stays_so_after_a_s
     tmp_path: Path,
 ) -> None:
     def at(name: str) -> AbstractAsyncContextManager[World]:
-        return node(tmp_path, engine, name, SERVERS, auth="tokens")
+        return fleet_node(tmp_path, engine, name, SERVERS, auth="tokens")
 
     async with fleet_engine(tmp_path) as engine:
         async with at("a") as a, at("b") as b:
@@ -57,13 +57,13 @@ async def test_a_token_that_was_revoked_while_a_node_was_away_stays_so_after_a_s
 async def test_a_revoked_token_is_not_brought_back_by_an_old_record_in_the_engine(tmp_path: Path) -> None:
     records = "mcpvisor:{fleet}:records"
     async with fleet_engine(tmp_path) as engine, coredis.Redis.from_url(engine.url) as client:
-        async with node(tmp_path, engine, "a", SERVERS, auth="tokens") as at:
+        async with fleet_node(tmp_path, engine, "a", SERVERS, auth="tokens") as at:
             id_ = await at.admit("ana")
             old = await client.hgetall(records)
             await at.order("DELETE", f"/access-tokens/{id_}")
             token = at.keys["ana"]
         await client.hset(records, {key: value for key, value in old.items() if key})
-        async with node(tmp_path, engine, "a", SERVERS, auth="tokens") as at:
+        async with fleet_node(tmp_path, engine, "a", SERVERS, auth="tokens") as at:
             (key,) = filter(None, old)
             with trio.move_on_after(5):
                 while await client.hget(records, key) == old[key]:  # noqa: ASYNC110 - nothing tells of it

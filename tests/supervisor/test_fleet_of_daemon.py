@@ -24,7 +24,7 @@ from tests.fakes.memory import MemoryTransport
 from tests.fleet.valkey import ValkeyServer
 from tests.scenario.client import Client, Json
 from tests.scenario.daemon import World, configuration, world
-from tests.scenario.fleet import KEY, fleet_engine, node
+from tests.scenario.fleet import KEY, fleet_engine, fleet_node
 from tests.supervisor.commands.test_cli import ask as command
 
 pytestmark = pytest.mark.process
@@ -65,7 +65,7 @@ async def fleet_of_two(
 
     def at(name: str) -> AbstractAsyncContextManager[World]:
         desk = {"command": "x", "args": [name] if differ else [], "trust": trust}
-        return node(directory, engine, name, {"desk": desk}, {"lease_s": lease_s}, fakes=fakes, **settings)
+        return fleet_node(directory, engine, name, {"desk": desk}, {"lease_s": lease_s}, fakes=fakes, **settings)
 
     async with fleet_engine(directory) as engine:
         if not engine_runs:
@@ -133,7 +133,7 @@ async def test_an_order_reaches_the_node_that_runs_the_server(tmp_path: Path) ->
         assert two.fake.starts == 2
 
 
-async def test_the_nodes_are_shown(tmp_path: Path) -> None:
+async def test_the_nodes_are_shown_and_pages_and_metrics_of_each_say_which_one_it_is(tmp_path: Path) -> None:
     async with fleet_of_two(tmp_path) as two:
         await two.echo("a", "it")
         owner, other = await two.owner()
@@ -146,6 +146,15 @@ async def test_the_nodes_are_shown(tmp_path: Path) -> None:
         hint = f"node {other}: what other nodes run is dormant here; mcpvisor status --node {owner}\n"
         assert hint in (await command(two.at[other].url, "status")).stdout
         assert all(node["alike"] for node in told["nodes"])
+        for node in "ab":
+            metrics = (await two.at[node].ask("GET", "/metrics")).text
+            assert f'mcpvisor_fleet_member{{node="{node}"}} 1.0' in metrics
+            assert f'mcpvisor_fleet_nodes{{node="{node}"}} 2.0' in metrics
+            page = (await two.at[node].ask("GET", "/ui")).text
+            assert f"This is the node <b>{node}</b>" in page
+            assert "the same" in page
+        owned = [(await two.at[node].ask("GET", "/metrics")).text for node in await two.owner()]
+        assert [re.findall(r"fleet_owned_servers\{.*\} (\S+)\n", each) for each in owned] == [["1.0"], ["0.0"]]
 
 
 async def test_without_the_engine_the_status_says_so_until_it_is_back(tmp_path: Path) -> None:
@@ -269,7 +278,7 @@ async def test_an_address_that_is_taken_is_said_to_be(tmp_path: Path) -> None:
     said = re.escape(f"cannot listen at {address}: ")
     async with fleet_engine(tmp_path) as engine:
         with pytest.RaisesGroup(pytest.RaisesExc(ConfigError, match=said), flatten_subgroups=True):
-            async with node(tmp_path, engine, "a", {}, {"listen": address}):
+            async with fleet_node(tmp_path, engine, "a", {}, {"listen": address}):
                 raise AssertionError
     await taken.aclose()
 
@@ -314,19 +323,6 @@ async def test_a_node_answers_that_is_named_whichever_is_asked(tmp_path: Path) -
         assert (refused.exit_code, "mcpvisor nodes (/api/nodes) shows" in refused.stderr) == (1, True), refused.stderr
         refused = await command(a.url, "logs", "-f", "--node", "b")
         assert "does not go with --follow" in refused.stderr
-
-
-async def test_pages_and_metrics_of_a_node_say_which_one_it_is(tmp_path: Path) -> None:
-    async with fleet_of_two(tmp_path) as two:
-        for node in "ab":
-            metrics = (await two.at[node].ask("GET", "/metrics")).text
-            assert f'mcpvisor_fleet_member{{node="{node}"}} 1.0' in metrics
-            assert f'mcpvisor_fleet_nodes{{node="{node}"}} 2.0' in metrics
-            page = (await two.at[node].ask("GET", "/ui")).text
-            assert f"This is the node <b>{node}</b>" in page
-            assert "the same" in page
-        owned = [(await two.at[node].ask("GET", "/metrics")).text for node in await two.owner()]
-        assert [re.findall(r"fleet_owned_servers\{.*\} (\S+)\n", each) for each in owned] == [["1.0"], ["0.0"]]
 
 
 async def test_a_token_that_is_made_at_one_node_is_good_at_both_until_it_is_revoked_at_one(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ class Bridge:
 
     def connect(self, server: DeployedServer) -> MemoryTransport:
         del server
-        return MemoryTransport(self._serve)
+        return MemoryTransport(self._serve, stop_s=0.1)
 
     async def _serve(self, peer: MemoryPeer) -> int:
         await self._open.wait()
