@@ -128,7 +128,7 @@ def test_a_tool_is_found_and_tried(daemon: Daemon) -> None:
 
 def test_a_server_that_dies_is_seen_at_once_and_its_order_says_what_was_done(daemon: Daemon) -> None:
     def die() -> None:
-        status = json.loads(trio.run(daemon.ask, "GET", "/api/servers/growing").content)
+        status = trio.run(daemon.page, "/api/servers/growing")
         os.kill(status["pid"], signal.SIGKILL)
 
     trio.run(partial(daemon.execute, "growing:echo", text="up"))
@@ -394,7 +394,7 @@ def test_a_form_of_somebody_else_does_nothing(daemon: Daemon) -> None:
 
     assert trio.run(post) == 400
     assert trio.run(lambda: post(origin="http://evil.example")) == 403
-    assert json.loads(trio.run(daemon.ask, "GET", "/api/servers/growing").content)["disabled"] is False
+    assert trio.run(daemon.page, "/api/servers/growing")["disabled"] is False
 
 
 FORM = "application/x-www-form-urlencoded"

@@ -29,7 +29,7 @@ def computed_ms(daemon: Daemon) -> float:
 
 async def call_again_and_again(daemon: Daemon, tool: str) -> None:
     while True:
-        await daemon.call(tool)
+        await daemon.execute(tool)
 
 
 @pytest.mark.case("H12", "D27")

@@ -160,7 +160,7 @@ def test_a_yes_is_a_button_which_enter_does_not_press(daemon: Daemon, width: int
     assert seen[12] == ["Yes, run it", "No"]
     assert question["page"].endswith(seen[13]), "Enter has sent nothing"
     assert (seen[15], seen[16], seen[18]) == (False, [], 200)
-    record = json.loads(trio.run(daemon.ask, "GET", "/api/audit?action=tool.confirm&limit=1").content)["records"][0]
+    record = trio.run(daemon.page, "/api/audit?action=tool.confirm&limit=1")["records"][0]
     assert (record["target"], record["outcome"], record["door"]) == ("growing:echo", "done", seen[13])
     answer = trio.run(lambda: echo(daemon, continuation=told["continuation"]))
     assert not answer.get("isError")

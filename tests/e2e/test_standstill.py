@@ -69,7 +69,7 @@ async def stand_still(daemon: Daemon, lives: Monitor) -> None:
     answers: dict[str, Any] = {}
 
     async def call(tool: str) -> None:
-        answers[tool] = await daemon.call(tool)
+        answers[tool] = await daemon.execute(tool)
 
     async with daemon.events() as events, trio.open_nursery() as nursery:
         nursery.start_soon(call, "silent:hang")
