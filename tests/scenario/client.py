@@ -92,6 +92,12 @@ class Client:
     async def status(self) -> Json:
         return dict(await self.page("/api/status"))
 
+    async def ticket(self, **purpose: str) -> str:
+        """Make a ticket, for a WebSocket unless its purpose is another one."""
+        made = await self.ask("POST", "/api/tickets", params=purpose or None)
+        assert made.status_code == 201, made.text
+        return str(made.json()["ticket"])
+
     async def rows(self) -> dict[str, Json]:
         """The servers of the status by their names."""
         return {row["server"]: row for row in (await self.status())["servers"]}

@@ -50,13 +50,16 @@ async def running(
     patience_s: float = 120,
     read: Callable[[str, Change], Configuration] | None = None,
     listen: str = "127.0.0.1:0",
+    closing: trio.Event | None = None,
     **more: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Run a daemon in this loop; everything of it has ended at the end of the block. It reads the same file again.
 
-    `read`: see `Daemon`. Commands find the key of the daemon meanwhile.
+    `read`, `closing`: see `Daemon`. Commands find the key of the daemon meanwhile.
     """
     daemon = Daemon(config, data, open_sockets(listen, 5.0), **more)
+    if closing is not None:
+        daemon.closing = closing
     daemon.read = read or (
         lambda path, change: load(Path(path or config.path), {"PATH": os.environ["PATH"]}, change=change)
     )
@@ -81,7 +84,7 @@ class World(Client):
 
     `operator` shows its key, `world["ana"]` the token in `keys` that `admit` gave her, or "ana" if there is none, and
     `world[None]` nothing. `fakes`: what stands in for each server. `reads`: how often the file was read; with a `gate`
-    not before that.
+    not before that. `closing` ends the daemon before the end of the block.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class World(Client):
         self.fakes.update(fakes or {})
         self.reads = 0
         self.gate: trio.Event | None = None
+        self.closing = trio.Event()
         self.keys = {"operator": data.key("page").hex()}
 
     @property
@@ -198,7 +202,7 @@ async def world(
         config = load(shown.path, {"PATH": os.environ["PATH"]})
     else:
         config = configuration(directory, servers, **{**BY_HAND, **settings})
-    given = {"connect": shown.connect, **(daemon or {})}
+    given = {"connect": shown.connect, "closing": shown.closing, **(daemon or {})}
     async with running(config, data, patience_s, shown.read, **given) as shown.http:
         if waits:
             await shown.operator.ready()

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from supervisor.events.kinds import KINDS
 from supervisor.host.datadir import DataDir
-from tests.scenario.daemon import World, configuration
+from tests.scenario.daemon import World
 from tests.supervisor.test_events_of_daemon import IDENTITY, SERVERS, doorway
 
 MEMBERS = {name for name, kind in KINDS.items() if kind.audience != "auditors"}
@@ -63,7 +63,7 @@ async def test_each_hears_what_is_theirs_by_the_schema_that_is_listed(tmp_path: 
             assert await follower.poll() == []
         async with at["cem"].reading() as all_, at["ana"].reading() as anas:
             for tool in ("echo", "tell"):
-                await at["ana"].result("execute_mcp_tool", tool_path=f"forge:{tool}", arguments={"text": "canary"})
+                await at["ana"].executed(f"forge:{tool}", text="canary")
             told = await all_.until(kind, server_slug="forge")
             own = await anas.until(kind, server_slug="forge")
         heard = {who: await follower.poll() for who, follower in followers.items()}
@@ -86,9 +86,7 @@ async def test_a_member_does_not_hear_of_a_server_that_others_have(tmp_path: Pat
             await follower.poll()
         async with at["cem"].reading() as all_:
             changed = {**SERVERS, "vault": {**SERVERS["vault"], "timeoutMs": 7000}}
-            configuration(tmp_path, changed, auth="tokens", identity=IDENTITY)
-            reloaded = await at.operator.ask("POST", "/api/reload")
-            assert reloaded.status_code == 200, reloaded.text
+            await at.edit(changed, auth="tokens", identity=IDENTITY)
             await all_.until("mcp.server.updated")
         heard = {who: await follower.poll() for who, follower in followers.items()}
         assert [event["data"]["server_slug"] for event in heard["ana"]] == ["vault"]

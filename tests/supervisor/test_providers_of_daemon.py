@@ -236,7 +236,7 @@ async def test_what_a_provider_has_revoked_ends_when_it_is_asked_again(
 
 async def signed_in(at: World, token: str) -> None:
     """Have the client signed in with a browser, as who has a token."""
-    ticket = (await at[token].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
+    ticket = await at[token].ticket(purpose="sign-in")
     answer = await at.http.get(f"/ui/sign-in?ticket={ticket}", headers={"sec-fetch-site": "none"})
     assert answer.status_code == 303
     cookie, _, _ = answer.headers["set-cookie"].partition(";")
@@ -255,7 +255,7 @@ async def test_who_is_signed_in_is_out_as_soon_as_the_token_is_good_no_more(
     there.said["opaque"] = {"active": True, "sub": "7", "aud": f"{PUBLIC}/mcp", "scope": scope}
     async with start(issuer=ASKING if how == "revoked" else {}) as at:
         await signed_in(at, token)
-        socket_ticket = (await at[token].ask("POST", "/api/tickets")).json()["ticket"]
+        socket_ticket = await at[token].ticket()
         assert (await at.http.get("/api/me")).json()["user"] == "ben"
         with trio.fail_after(20):
             async with at.http.stream("GET", "/api/events", headers={"accept": "text/event-stream"}) as events:

@@ -14,7 +14,6 @@ from supervisor.commands.status import list_damage, list_lost
 from supervisor.host.datadir import DataDir
 from tests.supervisor.commands.test_cli import ask
 from tests.supervisor.commands.test_completion import offered
-from tests.supervisor.commands.test_token import url
 from tests.supervisor.test_identity_of_daemon import doorway
 
 
@@ -22,21 +21,21 @@ async def test_it_shows_who_did_what(tmp_path: Path, data: DataDir, monkeypatch:
     async with doorway(tmp_path, data) as at:
         token = await at.admit("ana", role="admin", team="core")
         assert (await at["ana"].ask("POST", "/api/servers/clock/sleep")).status_code == 200
-        shown = (await ask(url(at), "audit")).stdout.splitlines()
+        shown = (await ask(at.url, "audit")).stdout.splitlines()
         assert shown[0].split() == ["WHEN", "WHO", "FROM", "ACTION", "ENDED", "TARGET", "DETAIL"]
         day = r"\d\d-\d\d \d\d:\d\d +"
         assert re.fullmatch(day + r"daemon +- +daemon\.start +done +- +version .*sha256 \w{16}", shown[1])
         assert re.fullmatch(day + rf"operator +127\.0\.0\.1 +token\.create +done +{token} +admin ana of core", shown[2])
         assert re.fullmatch(day + r"ana \(core\) +127\.0\.0\.1 +server\.sleep +done +clock *", shown[3])
         assert len(shown) == 4
-        of_ana = await ask(url(at), "audit", "--user", "ana", "--json")
+        of_ana = await ask(at.url, "audit", "--user", "ana", "--json")
         (record,) = json.loads(of_ana.stdout)["records"]
         assert (record["action"], record["door"]) == ("server.sleep", "/api/servers/clock/sleep")
         monkeypatch.setattr(module, "PAGE_RECORDS", 1)
-        pages = json.loads((await ask(url(at), "audit", "--json")).stdout)["records"]
+        pages = json.loads((await ask(at.url, "audit", "--json")).stdout)["records"]
         assert [each["id"] for each in pages] == sorted(each["id"] for each in pages)
         assert len(pages) == 3
-        newest = await ask(url(at), "audit", "--limit", "2")
+        newest = await ask(at.url, "audit", "--limit", "2")
         assert [line.split()[-3:-1] for line in newest.stdout.splitlines()][2:] == [["server.sleep", "done"]]
         assert newest.stderr == "There are more: see --limit and --since.\n"
 
@@ -45,7 +44,7 @@ async def test_it_shows_what_is_since_a_moment(tmp_path: Path, data: DataDir) ->
     async with doorway(tmp_path, data, {}) as at:
         tomorrow, today = datetime.now() + timedelta(days=1), datetime.now() - timedelta(hours=1)
         for since, count in ((tomorrow.isoformat(), 0), (today.date().isoformat(), 1), ("1h", 1), ("9999y", 1)):
-            shown = await ask(url(at), "audit", "--since", since, "--action", "daemon")
+            shown = await ask(at.url, "audit", "--since", since, "--action", "daemon")
             assert len(shown.stdout.splitlines()) == count + 1
 
 

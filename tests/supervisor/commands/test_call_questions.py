@@ -17,10 +17,9 @@ import trio
 from supervisor.host.datadir import open_data_dir
 from tests.e2e.fork_server import forking
 from tests.fakes.lines import Lines
-from tests.fakes.memory import MemoryPeer, MemoryTransport
+from tests.fakes.memory import MemoryPeer
 from tests.fakes.whole_server import WholeServer
-from tests.scenario.client import Client
-from tests.scenario.daemon import configuration, running
+from tests.scenario.daemon import world
 
 PROGRAM = ["-m", "supervisor", "call"]
 ARGUMENTS = '{"path": "/etc", "n": 1}'
@@ -112,10 +111,8 @@ async def called(
 ) -> tuple[int, str, str]:
     """Call `one:tool1` of a daemon; `answers` None: there is no terminal."""
     with open_data_dir(directory / "data", {}) as data:
-        config = configuration(directory, {"one": {"command": "x", **entry}})
-        async with running(config, data, 90, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await Client(client).ready()
-            words = [*forking(), *PROGRAM, "one:tool1", ARGUMENTS, *more, "--url", str(client.base_url)]
+        async with world(directory, data, {"one": {"command": "x", **entry}}, {"one": server}, patience_s=90) as at:
+            words = [*forking(), *PROGRAM, "one:tool1", ARGUMENTS, *more, "--url", at.url]
             run = partial(piped, words) if answers is None else partial(typed, words, answers)
             return await trio.to_thread.run_sync(run)
 

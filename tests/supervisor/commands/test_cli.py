@@ -32,11 +32,10 @@ from supervisor.config import Settings
 from supervisor.daemon_client.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.demo.setting import configuration, running_daemon
-from supervisor.host.datadir import open_data_dir
+from supervisor.host.datadir import DataDir
 from supervisor.host.places import find_config
 from tests.e2e.fork_server import forking
-from tests.scenario.daemon import configuration as small_configuration
-from tests.scenario.daemon import running
+from tests.scenario.daemon import world
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = "http://127.0.0.1:1"
@@ -335,23 +334,21 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
     assert (required_in_vain.exit_code, required_in_vain.stdout.split().count("missing")) == (10, 1)
 
 
-async def test_every_curl_line_of_the_documents_gets_an_answer(tmp_path: Path) -> None:
+async def test_every_curl_line_of_the_documents_gets_an_answer(tmp_path: Path, data: DataDir) -> None:
     page = (ROOT / "docs" / "developers" / "curl.md").read_text(encoding="utf-8")
     lines = [shlex.split(line) for line in page.splitlines() if line.startswith("curl -X POST")]
     assert lines
-    with open_data_dir(tmp_path / "data", {}) as data:
-        async with running(small_configuration(tmp_path, {}), data) as http:
-            for words in lines:
-                request = json.loads(words[-1])
-                headers = {"content-type": "application/json", "accept": "*/*"}
-                answer = await http.post("/mcp", content=words[-1].encode(), headers=headers)
-                assert answer.status_code == 200
-                assert answer.json()["id"] == request["id"]
-                own = request["method"] == "tools/list" or request["params"]["name"] in (
-                    "discover_mcp_tools",
-                    "list_mcp_resources",
-                )
-                assert ("isError" not in answer.json()["result"]) is own
+    async with world(tmp_path, data, {}) as at:
+        for words in lines:
+            request = json.loads(words[-1])
+            answer = await at.showing(accept="*/*").post(words[-1].encode())
+            assert answer.status_code == 200
+            assert answer.json()["id"] == request["id"]
+            own = request["method"] == "tools/list" or request["params"]["name"] in (
+                "discover_mcp_tools",
+                "list_mcp_resources",
+            )
+            assert ("isError" not in answer.json()["result"]) is own
 
 
 @pytest.mark.case("I19")

@@ -13,26 +13,22 @@ from supervisor import operations
 from supervisor.commands import status
 from supervisor.host.datadir import DataDir
 from supervisor.servers.reloading.refusal import HEADER
-from tests.scenario.daemon import A, B, World, world
+from tests.scenario.daemon import A, B, world
 from tests.supervisor.commands.test_cli import ask, client_of
 
 NOW = 10_000.0
 
 
-def address(shown: World) -> str:
-    return str(shown.http.base_url)
-
-
 async def test_a_difference_is_shown_line_by_line_and_applied_in_a_sentence(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, {"a": A, "b": B, "c": A}) as shown:
-        nothing = await ask(address(shown), "diff")
+        nothing = await ask(shown.url, "diff")
         shown.write({"a": B, "c": {**A, "description": "New."}, "d": A}, show_debug=False, max_sessions=5)
-        planned = await ask(address(shown), "diff")
+        planned = await ask(shown.url, "diff")
         other = tmp_path / "other.json"
         other.write_text(json.dumps({"mcpServers": {"a": A}}))
-        of_other = await ask(address(shown), "diff", str(other), "--json")
-        done = await ask(address(shown), "reload")
-        again = await ask(address(shown), "reload", "--json")
+        of_other = await ask(shown.url, "diff", str(other), "--json")
+        done = await ask(shown.url, "reload")
+        again = await ask(shown.url, "reload", "--json")
     assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "nothing would change\n", "")
     assert planned.stdout.splitlines() == [
         "+ d: added",
@@ -54,16 +50,16 @@ async def test_a_difference_is_shown_line_by_line_and_applied_in_a_sentence(tmp_
 async def test_a_refused_file_is_said_by_every_command_until_it_is_mended(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, {"a": A}) as shown:
         shown.path.write_text('{\n "mcpServers": {"n": {"comand": "x"}}\n}')
-        refused = await ask(address(shown), "reload")
+        refused = await ask(shown.url, "reload")
         words = ("tools", "tokens", "wake a", "logs a", "search x")
-        others = [await ask(address(shown), *each.split()) for each in words]
-        unknown = await ask(address(shown), "call", "n:echo", "{}")
-        as_json = await ask(address(shown), "status", "--json")
-        overview = await ask(address(shown), "status")
+        others = [await ask(shown.url, *each.split()) for each in words]
+        unknown = await ask(shown.url, "call", "n:echo", "{}")
+        as_json = await ask(shown.url, "status", "--json")
+        overview = await ask(shown.url, "status")
         health = await shown.http.get("/healthz")
         shown.write({"a": A}, max_sessions=5)
-        await ask(address(shown), "reload")
-        mended = [await ask(address(shown), *words.split()) for words in ("status", "tools")]
+        await ask(shown.url, "reload")
+        mended = [await ask(shown.url, *words.split()) for words in ("status", "tools")]
     fault = f"{shown.path}:2: mcpServers.n.comand: unknown key"
     assert refused.exit_code != 0
     assert fault in refused.stderr

@@ -14,10 +14,9 @@ from trio_websocket import ConnectionRejected
 
 from supervisor.commands import ui as command
 from supervisor.host.datadir import DataDir
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.daemon import configuration, running
+from tests.scenario.client import message
+from tests.scenario.daemon import world
 from tests.supervisor.commands.test_cli import ask
-from tests.supervisor.commands.test_token import url
 from tests.supervisor.test_identity_of_daemon import doorway
 
 TYPED = {"sec-fetch-site": "none"}
@@ -28,9 +27,9 @@ async def test_it_signs_in_whoever_asks_once(tmp_path: Path, data: DataDir, monk
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(webbrowser, "open", lambda address: False)
     async with doorway(tmp_path, data, {}) as at:
-        told = await ask(url(at), "ui", "--open")
+        told = await ask(at.url, "ui", "--open")
         address = told.stdout.strip()
-        assert address.startswith(f"{url(at)}/ui/sign-in?ticket=")
+        assert address.startswith(f"{at.url}/ui/sign-in?ticket=")
         assert told.stderr == (
             "There is no browser to open it with.\nIt is good once, for 30 s: whoever opens it is signed in.\n"
         )
@@ -44,7 +43,7 @@ async def test_it_signs_in_whoever_asks_once(tmp_path: Path, data: DataDir, monk
         assert (await at.http.get("/api/status")).status_code == 200
         changed = await at.http.post("/api/servers/none/restart")
         assert changed.status_code == 401, "a cookie changes nothing by itself"
-        assert (await at.http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})).status_code == 401
+        assert (await at.http.post("/mcp", json=message("ping"))).status_code == 401
 
 
 async def test_a_browser_is_given_the_link_by_a_file_that_nobody_else_reads_and_that_goes(
@@ -61,58 +60,53 @@ async def test_a_browser_is_given_the_link_by_a_file_that_nobody_else_reads_and_
     monkeypatch.setattr(webbrowser, "open", open_it)
     monkeypatch.setattr(command, "GOOD_FOR_S", 0.0)
     async with doorway(tmp_path, data, {}) as at:
-        told = await ask(url(at), "ui", "--open")
+        told = await ask(at.url, "ui", "--open")
         ((address, page, mode),) = opened
         (link,) = re.findall(r'href="([^"]+)"', page)
         ticket = link.rpartition("=")[2]
-        assert (told.stdout, mode) == (f"{url(at)}/ui\n", 0o600)
+        assert (told.stdout, mode) == (f"{at.url}/ui\n", 0o600)
         assert ticket not in address + told.stdout + told.stderr
         while await trio.Path(unquote(urlsplit(address).path)).exists():  # noqa: ASYNC110 - another process removes it
             await trio.sleep(0.02)
         assert (await at.http.get(link, headers=TYPED)).status_code == 303
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site", None])
-async def test_the_page_of_another_site_signs_nobody_in_as_somebody_else(
-    tmp_path: Path, data: DataDir, site: str | None
-) -> None:
+async def test_the_page_of_another_site_signs_nobody_in_as_somebody_else(tmp_path: Path, data: DataDir) -> None:
     """Whoever types a key then would give it to whose sign-in it is."""
-    head = {} if site is None else {"sec-fetch-site": site}
-    async with doorway(tmp_path, data, {}) as at:
-        for user in ("ben", "ana"):
-            await at.admit(user)
-        mine = (await at["ana"].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
-        assert (await at.http.get(f"/ui/sign-in?ticket={mine}", headers=TYPED)).status_code == 303
-        theirs = (await at["ben"].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
-        asked = await at.http.get(f"/ui/sign-in?ticket={theirs}", headers=head)
-        assert (asked.status_code, "set-cookie" in asked.headers) == (200, False)
-        assert "signs this browser in as <strong>ben</strong>" in asked.text
-        if site is not None:
-            for form in ({"ticket": theirs}, {"secret": at.keys["ben"]}):
-                sent = await at.http.post("/ui/sign-in", data=form, headers=head)
-                assert (sent.status_code, "set-cookie" in sent.headers) == (403, False)
-        foreign = {"origin": "https://evil.example"}
-        sent = await at.http.post("/ui/sign-in", data={"ticket": theirs}, headers=foreign)
-        assert (sent.status_code, "set-cookie" in sent.headers) == (403, False)
-        assert (await at.http.get("/api/me")).json()["user"] == "ana"
-        sent = await at.http.post("/ui/sign-in", data={"ticket": theirs}, headers={"sec-fetch-site": "same-origin"})
-        assert sent.status_code == 303, "who has read it may go on"
-        assert (await at.http.get("/api/me")).json()["user"] == "ben"
+    async with doorway(tmp_path, data, {}, "ben", "ana") as at:
+        for site in ("cross-site", "same-site", None):
+            at.http.cookies.clear()
+            head = {} if site is None else {"sec-fetch-site": site}
+            mine = await at["ana"].ticket(purpose="sign-in")
+            assert (await at.http.get(f"/ui/sign-in?ticket={mine}", headers=TYPED)).status_code == 303, site
+            theirs = await at["ben"].ticket(purpose="sign-in")
+            asked = await at.http.get(f"/ui/sign-in?ticket={theirs}", headers=head)
+            assert (asked.status_code, "set-cookie" in asked.headers) == (200, False), site
+            assert "signs this browser in as <strong>ben</strong>" in asked.text
+            if site is not None:
+                for form in ({"ticket": theirs}, {"secret": at.keys["ben"]}):
+                    sent = await at.http.post("/ui/sign-in", data=form, headers=head)
+                    assert (sent.status_code, "set-cookie" in sent.headers) == (403, False), site
+            foreign = {"origin": "https://evil.example"}
+            sent = await at.http.post("/ui/sign-in", data={"ticket": theirs}, headers=foreign)
+            assert (sent.status_code, "set-cookie" in sent.headers) == (403, False), site
+            assert (await at.page("/api/me"))["user"] == "ana"
+            same = {"sec-fetch-site": "same-origin"}
+            sent = await at.http.post("/ui/sign-in", data={"ticket": theirs}, headers=same)
+            assert sent.status_code == 303, "who has read it may go on"
+            assert (await at.page("/api/me"))["user"] == "ben"
 
 
 async def test_a_ticket_for_a_socket_signs_nobody_in_and_the_other_way_round(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data, {}) as at:
-        await at.admit("ben")
-        port = at.http.base_url.port
-        assert port is not None
-        socket = (await at["ben"].ask("POST", "/api/tickets")).json()["ticket"]
+    async with doorway(tmp_path, data, {}, "ben") as at:
+        socket = await at["ben"].ticket()
         answer = await at.http.get(f"/ui/sign-in?ticket={socket}", headers=TYPED)
         assert (answer.status_code, "set-cookie" in answer.headers) == (400, False)
-        async with open_websocket(port, f"/ws?ticket={socket}"):
+        async with at.websocket(f"/ws?ticket={socket}"):
             pass
-        page = (await at["ben"].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
+        page = await at["ben"].ticket(purpose="sign-in")
         with pytest.RaisesGroup(ConnectionRejected):
-            async with open_websocket(port, f"/ws?ticket={page}"):
+            async with at.websocket(f"/ws?ticket={page}"):
                 pass
         assert (await at["ben"].ask("POST", "/api/tickets?purpose=all")).status_code == 400
 
@@ -125,36 +119,36 @@ async def test_what_no_form_has_is_refused_before_it_is_taken_apart(tmp_path: Pa
         many = await at.http.post("/ui/sign-in", content=b"a&" * 8_000, headers=kind)
         assert (many.status_code, "has more than 8 fields" in many.text) == (400, True)
         await at.admit("ben")
-        ticket = (await at["ben"].ask("POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
+        ticket = await at["ben"].ticket(purpose="sign-in")
         await at.http.get(f"/ui/sign-in?ticket={ticket}", headers=TYPED)
         for path in ("/ui/values", "/ui/sign-out"):
             many = await at.http.post(path, content=b"a&" * 120_000, headers=kind)
             assert (many.status_code, "has more than 1000 fields" in many.text) == (400, True)
 
 
-@pytest.mark.parametrize("said", [{}, {"host": "mcp.example"}, {"x-forwarded-for": "10.1.2.3"}])
 async def test_behind_a_proxy_the_cookie_is_for_tls_alone_and_guesses_count_for_who_makes_them(
-    tmp_path: Path, data: DataDir, said: dict[str, str]
+    tmp_path: Path, data: DataDir
 ) -> None:
     shared: dict[str, Any] = {"public_url": "https://mcp.example", "trusted_proxies": ["127.0.0.1"]}
-    async with doorway(tmp_path, data, {}, **shared) as at:
-        await at.admit("ben")
-        entered = await at.http.post("/ui/sign-in", data={"secret": at.keys["ben"]}, headers=said)
-        assert ("Secure" in entered.headers["set-cookie"]) == bool(said)
-        if "x-forwarded-for" in said:
-            codes = [
-                (await at.http.post("/ui/sign-in", data={"secret": "wrong"}, headers=said)).status_code
-                for _ in range(11)
-            ]
-            assert codes == [400] * 10 + [429]
-            other = await at.http.post("/ui/sign-in", data={"secret": "x"}, headers={"x-forwarded-for": "10.1.2.4"})
-            assert other.status_code == 400
+    by_proxy = {"x-forwarded-for": "10.1.2.3"}
+    async with doorway(tmp_path, data, {}, "ben", **shared) as at:
+        heads: tuple[dict[str, str], ...] = ({}, {"host": "mcp.example"}, by_proxy)
+        for head in heads:
+            at.http.cookies.clear()
+            entered = await at.http.post("/ui/sign-in", data={"secret": at.keys["ben"]}, headers=head)
+            assert ("Secure" in entered.headers["set-cookie"]) == bool(head), head
+        codes = [
+            (await at.http.post("/ui/sign-in", data={"secret": "wrong"}, headers=by_proxy)).status_code
+            for _ in range(11)
+        ]
+        assert codes == [400] * 10 + [429]
+        other = await at.http.post("/ui/sign-in", data={"secret": "x"}, headers={"x-forwarded-for": "10.1.2.4"})
+        assert other.status_code == 400
 
 
 async def test_where_nobody_has_to_show_who_they_are_it_is_the_address(tmp_path: Path, data: DataDir) -> None:
-    async with running(configuration(tmp_path, {}), data) as client:
-        base = str(client.base_url).rstrip("/")
-        told = await ask(base, "ui")
-        assert (told.stdout, told.stderr) == (f"{base}/ui\n", "")
-        answer = await client.get("/ui/sign-in")
+    async with world(tmp_path, data, {}) as at:
+        told = await ask(at.url, "ui")
+        assert (told.stdout, told.stderr) == (f"{at.url}/ui\n", "")
+        answer = await at.ask("GET", "/ui/sign-in")
         assert (answer.status_code, answer.headers["location"]) == (303, "/ui")

@@ -59,7 +59,7 @@ async def test_a_server_that_failed_at_its_first_discovery_comes_back_on_order(
         assert (await at.ordered("bad", "restart")).startswith("bad is restarted and ready")
         await at.until_found("bad:*", ["bad:echo"])
         assert (await at.row("bad"))["last_error"] is None
-        lines = [line["text"] for line in (await at.http.get("/api/servers/bad/logs")).json()["lines"]]
+        lines = [line["text"] for line in (await at.page("/api/servers/bad/logs"))["lines"]]
         assert any("died while handshaking: exit code 1; last words: last words" in line for line in lines)
         assert "last words" in lines
 
@@ -80,7 +80,7 @@ async def test_a_server_switched_off_is_hidden_and_not_started_until_it_is_switc
         assert fakes["good"].starts == starts == fakes["good"].exits
         row = await at.row("good")
         assert (row["disabled"], row["state"], row["pid"]) == (True, "stopped", None)
-        assert (await at.http.get("/readyz")).json()["ready"]
+        assert (await at.page("/readyz"))["ready"]
         assert await at.ordered("good", "enable") == "good is switched on; a call wakes it"
         assert await at.ordered("good", "enable") == "good was not switched off"
         await at.until_found("echo", ["good:echo"])
@@ -133,7 +133,7 @@ async def test_what_cannot_run_says_what_to_change_and_where(
         assert "already" in await at.ordered("off", "disable")
         for order in ("restart", "disable", "enable"):
             assert 'did you mean "command"?' in await at.ordered("typo", order, 502)
-        logged = (await at.http.get("/api/servers/typo/logs")).json()["lines"]
+        logged = (await at.page("/api/servers/typo/logs"))["lines"]
         assert 'did you mean "command"?' in logged[0]["text"]
 
 

@@ -15,7 +15,6 @@ from supervisor.host.files import replace_text as replace_in_file
 from supervisor.servers.reloading import reload
 from supervisor.servers.reloading.port import Reloaded
 from supervisor.servers.reloading.reload import Reload
-from tests.scenario.client import Client
 from tests.scenario.daemon import World, world
 
 FILE = """\
@@ -69,7 +68,7 @@ async def test_a_server_is_added_changed_and_removed_in_the_file_and_in_what_run
         assert text_of(file) == added
         assert text_of(backup_of(file)) == FILE
         assert {*await api.rows()} == STARTED | {"new"}
-        await Client(api.http).ready()
+        await api.ready()
         assert (await api.row("new"))["tools"] == 2
         assert await api.change("new", {"args": None, "idle_timeout_s": 60}) == "1 server replaced (new)"
         assert '"new": {\n      "command": "y",\n      "idle_timeout_s": 60\n    }' in str(text_of(file))
@@ -133,7 +132,7 @@ async def test_a_change_that_makes_an_entry_useless_is_refused_and_one_that_mend
         assert "good.command" in await api.change("good", {"command": 1}, 422)
         assert text_of(file) == FILE
         assert await api.change("typo", {"comand": None, "command": "x"}) == "1 server changed (typo)"
-        await Client(api.http).ready()
+        await api.ready()
         assert (await api.row("typo"))["last_error"] is None
 
 

@@ -12,15 +12,12 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.daemon import Daemon
 from supervisor.daemon_client.sockets import open_socket
-from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import DataDir
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.websocket_client import open_websocket
-from tests.scenario.client import Client
-from tests.scenario.daemon import BY_HAND, A, B, World, configuration, world
+from tests.scenario.client import message
+from tests.scenario.daemon import BY_HAND, A, B, World, world
 
 
 async def begun(shown: World, nursery: trio.Nursery, results: list[Any], server: str, seconds: float) -> None:
@@ -74,7 +71,7 @@ async def test_the_tools_of_a_removed_one_are_gone_and_those_of_an_added_one_are
         await shown.until_found("c:*", ["c:echo", "c:sleep"])
         assert not [path for path in await shown.discover("echo") if path.startswith("a:")]
         assert {*await shown.rows()} == {"b", "c"}
-        assert (await Client(shown.http).ready())["servers"] == 2
+        assert (await shown.ready())["servers"] == 2
         assert (await shown.http.get("/api/servers/a")).status_code == 404
         assert (await shown.http.get("/mcp/servers/a")).status_code == 404
         assert failure(await shown.call("a-echo"))["data"]["outcome"] == "not_sent"
@@ -180,8 +177,7 @@ async def test_a_server_is_found_by_what_its_entry_says_that_it_is_for(tmp_path:
     async with world(tmp_path, data, {"a": {**A, "description": holidays}, "b": B}) as shown:
 
         async def servers_for(query: str) -> set[str]:
-            found = (await shown.call("discover_mcp_tools", query=query))["result"]["structuredContent"]
-            return {row["tool_path"].partition(":")[0] for row in found["tools"]}
+            return {path.partition(":")[0] for path in await shown.discover(query)}
 
         assert await servers_for("plan my holidays") == {"a"}
         assert await servers_for("rent a bicycle") == set()
@@ -269,10 +265,9 @@ async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_ques
     async with world(tmp_path, data, {"a": A}) as shown:
         shown.fakes["a"].tools.append(tool("ask"))
         await shown.ordered("a", "refresh")
-        async with open_websocket(shown.http.base_url.port or 0, "/mcp/servers/a") as socket:
+        async with shown.websocket("/mcp/servers/a") as socket:
             for id_, method, params in ((0, "initialize", hello), (1, "tools/call", {"name": "ask", "arguments": {}})):
-                request = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
-                await socket.send_message(json.dumps(request))
+                await socket.send_message(json.dumps(message(method, params, id_)))
                 asked = json.loads(await socket.get_message())
             assert asked["method"] == "elicitation/create"
             async with trio.open_nursery() as nursery:
@@ -291,27 +286,20 @@ async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_ques
 
 
 async def test_a_reload_during_the_end_is_refused_at_once_and_changes_nothing(tmp_path: Path, data: DataDir) -> None:
-    shown, answers = World(httpx2.AsyncClient(), data), list[httpx2.Response]()
-    config = configuration(tmp_path, {"a": A}, **{**BY_HAND, "drain_s": 2})
-    daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), connect=shown.connect)
-    daemon.read = shown.read
+    answers: list[httpx2.Response] = []
 
     async def ask() -> None:
-        answers.append(await shown.http.post("/api/reload"))
+        answers.append(await shown.ask("POST", "/api/reload"))
 
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            (url,) = await nursery.start(daemon.run)
-            async with httpx2.AsyncClient(base_url=url, timeout=30) as shown.http, trio.open_nursery() as asking:
-                await Client(shown.http).ready()
-                shown.gate = trio.Event()
-                shown.write({"a": B, "b": B})
-                asking.start_soon(ask)
-                while not shown.reads:  # noqa: ASYNC110 - it is read in a thread
-                    await trio.sleep(0.01)
-                asking.start_soon(ask)
-                await trio.testing.wait_all_tasks_blocked(0.05)
-                daemon.closing.set()
+    async with world(tmp_path, data, {"a": A}, drain_s=2) as shown, trio.open_nursery() as asking:
+        shown.gate = trio.Event()
+        shown.write({"a": B, "b": B})
+        asking.start_soon(ask)
+        while not shown.reads:  # noqa: ASYNC110 - it is read in a thread
+            await trio.sleep(0.01)
+        asking.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        shown.closing.set()
     assert [answer.status_code for answer in answers] == [503, 503]
     assert {answer.json()["error"]["message"] for answer in answers} == {"the daemon is shutting down"}
     assert (shown.fakes["a"].starts, shown.fakes["a"].exits, shown.fakes["b"].starts) == (1, 1, 0)
