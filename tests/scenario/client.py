@@ -69,11 +69,15 @@ class Client:
         headers = {**self.headers, **more.pop("headers", {})}
         return await self.http.request(method, path, headers=headers, **more)
 
-    async def page(self, path: str, /, **query: Any) -> Any:
-        """Return what a page says. Raises AssertionError when it is refused."""
+    async def text(self, path: str, /, **query: Any) -> str:
+        """Return a page as it is written. Raises AssertionError when it is refused."""
         answer = await self.ask("GET", path, params=query or None)
         assert answer.status_code == 200, (path, answer.text)
-        return answer.json()
+        return answer.text
+
+    async def page(self, path: str, /, **query: Any) -> Any:
+        """Return what a page says. Raises AssertionError when it is refused."""
+        return json.loads(await self.text(path, **query))
 
     async def until(self, path: str, seen: Callable[[Any], object], /, **query: Any) -> Any:
         """Return what a page says as soon as it says so."""

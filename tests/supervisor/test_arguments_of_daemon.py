@@ -48,7 +48,7 @@ async def test_they_are_not_kept_unless_a_setting_says_so(tmp_path: Path, data: 
     async with daemon(tmp_path, data) as at:
         await at["ben"].executed("desk:echo", **ARGUMENTS)
         assert await arguments(at, "ben") == await arguments(at, "ana") == [None]
-        page = (await at["ana"].ask("GET", "/ui/calls")).text
+        page = await at["ana"].text("/ui/calls")
         assert NOT_KEPT in page
         assert "<details>" not in page
 
@@ -66,12 +66,12 @@ async def test_whoever_called_and_an_admin_see_them_without_secrets(tmp_path: Pa
         assert await arguments(at, "cem") == [None] * 5, "an auditor sees that something was called, not with what"
         assert await arguments(at, "dan") == []
         for who, count in (("ben", 4), ("ana", 4), ("cem", 0)):
-            page = (await at[who].ask("GET", "/ui/calls")).text
+            page = await at[who].text("/ui/calls")
             assert KEPT in page
             assert page.count("<summary>arguments</summary>") == count
             assert ("a\\u202eb ***" in page) == (count > 0)
             assert "\u202e" not in page
-        assert len((await at["dan"].ask("GET", "/ui/calls")).text.split("<details>")) == 1
+        assert len((await at["dan"].text("/ui/calls")).split("<details>")) == 1
 
 
 @pytest.mark.case("I15")
@@ -86,9 +86,9 @@ async def test_no_secret_and_no_argument_gets_anywhere_else(
             await at["ben"].executed(path, **given)
         await at["ana"].until("/api/status", lambda told: not told["store"]["pending_writes"])
         paths = ("/api/calls", "/ui/calls", "/ui", "/ui/servers/desk", "/api/usage", "/metrics", "/api/status/debug")
-        said = {path: (await at["ana"].ask("GET", path, params=META)).text for path in paths}
-        said["events"] = (await at["ana"].ask("GET", "/api/events/kept")).text
-        said["audit"] = (await at["ana"].ask("GET", "/api/audit")).text
+        said = {path: await at["ana"].text(path, **META) for path in paths}
+        said["events"] = await at["ana"].text("/api/events/kept")
+        said["audit"] = await at["ana"].text("/api/audit")
         assert "harmless but private" in said["/api/calls"]
     said["log"] = caplog.text
     with closing(sqlite3.connect(data.database)) as store:
@@ -109,7 +109,7 @@ async def test_when_the_setting_goes_they_are_gone(tmp_path: Path, data: DataDir
         for wanted in (False, True):
             await at.edit(SERVERS, auth="tokens", identity=IDENTITY, calls_keep_arguments=wanted)
             assert await arguments(at, "ben") == [None]
-            assert (KEPT if wanted else NOT_KEPT) in (await at["ben"].ask("GET", "/ui/calls")).text
+            assert (KEPT if wanted else NOT_KEPT) in await at["ben"].text("/ui/calls")
         await at["ben"].executed("desk:echo", **ARGUMENTS)
         assert await arguments(at, "ben") == [None, SHOWN]
 

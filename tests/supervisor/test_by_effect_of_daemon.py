@@ -132,7 +132,7 @@ async def test_the_page_and_the_command_say_what_is_run_and_why_the_rest_is_not(
             "more:read_note": "it is not among the tools that the operator says only read",
             "more:add_note": "",
         }
-        table = read_page((await at.ask("GET", "/ui/tools")).text).one("section", id="tools").one("tbody")
+        table = read_page(await at.text("/ui/tools")).one("section", id="tools").one("tbody")
         marked = {row.one("a").attributes["href"]: "read-only" in row.text for row in table.all("tr")}
         assert marked == {f"/ui/tool?path={quote(row['path'], safe='')}": not row["not_read_only"] for row in rows}
         shown = await command(at.url, "tools", "--by-effect", "--server", "notes")

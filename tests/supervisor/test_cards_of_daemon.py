@@ -74,7 +74,7 @@ async def test_what_somebody_does_not_see_is_in_no_document(tmp_path: Path, data
 async def test_no_document_has_what_a_server_is_started_with(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, SERVERS) as at:
         for path in (CATALOGUE, "/mcp/servers/search/server-card", REGISTRY):
-            text = (await at.operator.ask("GET", path)).text
+            text = await at.operator.text(path)
             assert "search" in text
             assert not any(each in text for each in (SECRET, "/opt/secret", "KEY"))
 

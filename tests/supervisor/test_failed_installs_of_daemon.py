@@ -74,7 +74,7 @@ async def test_each_server_that_fails_says_why_and_what_to_do(tmp_path: Path, da
     servers = {name: {**entry, "max_restarts": 0} for name, entry in servers.items()}
     async with world(tmp_path, data, servers, daemon={"connect": None}) as at:
         told = {name: str((await at.until_state(name, "failed"))["last_error"]) for name in servers}
-        log = (await at.ask("GET", "/api/servers/is-missing/logs")).text
+        log = await at.text("/api/servers/is-missing/logs")
     missing = told.pop("is-missing")
     assert missing == f"command 'npx' was not found on PATH /nowhere; {how_to_install('npx')}"
     assert missing in log

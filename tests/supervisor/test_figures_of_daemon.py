@@ -44,9 +44,7 @@ class Shown:
 
     async def page(self, path: str, user: str = "ana") -> tuple[Element, float]:
         """Return a page, and when it was made."""
-        answer = await self.script.at[user].ask("GET", path)
-        assert answer.status_code == 200, (path, answer.text)
-        page = read(answer.text)
+        page = read(await self.script.at[user].text(path))
         return page, float(page.one("body").attributes["data-now"])
 
 
@@ -285,8 +283,8 @@ async def test_of_a_server_that_never_came_up_nothing_was_measured(tmp_path: Pat
     fakes = {"lost": FakeServer(exits_at="initialize")}
     async with world(tmp_path, data, {"lost": lost}, fakes, waits=False) as at:
         await at.until_state("lost", "respawning")
-        answer = await at.ask("GET", "/ui/servers/lost")
-        tiles = {each.children[0].text: each.children[1].text for each in read(answer.text).one("dl").children}
+        page = read(await at.text("/ui/servers/lost"))
+        tiles = {each.children[0].text: each.children[1].text for each in page.one("dl").children}
         unknown = ("Tools", "Tokens", "95 in 100 within, last hour", "Memory", "Processor", "Process")
         assert {name: tiles[name] for name in unknown} == dict.fromkeys(unknown, "-")
         assert tiles["Calls, last hour"] == "0 0 failed, 0 not sent"
@@ -461,7 +459,7 @@ async def pages_programs_and_commands_agree(at: Shown) -> None:
 
 async def metrics_of(at: Shown) -> Mapping[tuple[str, str], float]:
     """Return the calls that `/metrics` has, by server and outcome."""
-    text = (await at.script.at["ana"].ask("GET", "/metrics")).text
+    text = await at.script.at["ana"].text("/metrics")
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     assert {sample.value for sample in samples if sample.name == "mcpvisor_questions_open"} == {1}
     return {

@@ -147,13 +147,13 @@ async def test_the_nodes_are_shown_and_pages_and_metrics_of_each_say_which_one_i
         assert hint in (await command(two.at[other].url, "status")).stdout
         assert all(node["alike"] for node in told["nodes"])
         for node in "ab":
-            metrics = (await two.at[node].ask("GET", "/metrics")).text
+            metrics = await two.at[node].text("/metrics")
             assert f'mcpvisor_fleet_member{{node="{node}"}} 1.0' in metrics
             assert f'mcpvisor_fleet_nodes{{node="{node}"}} 2.0' in metrics
-            page = (await two.at[node].ask("GET", "/ui")).text
+            page = await two.at[node].text("/ui")
             assert f"This is the node <b>{node}</b>" in page
             assert "the same" in page
-        owned = [(await two.at[node].ask("GET", "/metrics")).text for node in await two.owner()]
+        owned = [await two.at[node].text("/metrics") for node in await two.owner()]
         assert [re.findall(r"fleet_owned_servers\{.*\} (\S+)\n", each) for each in owned] == [["1.0"], ["0.0"]]
 
 
@@ -308,7 +308,7 @@ async def test_a_node_answers_that_is_named_whichever_is_asked(tmp_path: Path) -
             assert (await at.page("/api/nodes", node=name))["node"] == name
             metrics = await at.ask("GET", f"/metrics?node={name}")
             assert f'mcpvisor_fleet_member{{node="{name}"}} 1.0' in metrics.text
-            assert f"This is the node <b>{name}</b>" in (await at.ask("GET", f"/ui?node={name}")).text
+            assert f"This is the node <b>{name}</b>" in await at.text(f"/ui?node={name}")
             at.http.cookies.clear()  # else its pages are those of that node from now on
             assert (await at.page("/api/logs", lines=1, grep="a b&c=d", node=name))["lines"] == []
             done = await at.order("POST", f"/nodes/drain?undo=true&node={name}")
@@ -372,7 +372,7 @@ async def test_what_is_approved_at_one_node_is_so_at_both(tmp_path: Path) -> Non
             two.fake.tools.append(tool(name))
             await two.fake.notify("notifications/tools/list_changed")
             for node in "ab":
-                while f'"{name}"' not in (await two.at[node].ask("GET", "/api/trust")).text:  # noqa: ASYNC110
+                while f'"{name}"' not in await two.at[node].text("/api/trust"):  # noqa: ASYNC110
                     await trio.sleep(0.02)
                 told = await two.at[node].page("/api/tools")
                 assert f"desk:{name}" not in {row["path"] for row in told["tools"]}

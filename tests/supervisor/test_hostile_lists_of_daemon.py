@@ -203,7 +203,7 @@ async def test_a_page_of_a_trusted_server_names_the_tool_that_became_an_injectio
     async with world(tmp_path, data, {"turning": {"command": "x"}}, {"turning": fake}, trust="open") as at:
         fake.tools = [tool("echo", POISON), *odd]
         await at.ordered("turning", "refresh")
-        page = (await at.ask("GET", "/ui/servers/turning")).text
+        page = await at.text("/ui/servers/turning")
         happened = read(page).one("section", id="life").all("li")
         changed, first = (each.text for each in happened if "tools changed" in each.text)
         assert first.endswith("added: echo, plain"), "a finding is told where it came"
@@ -213,6 +213,6 @@ async def test_a_page_of_a_trusted_server_names_the_tool_that_became_an_injectio
         assert "echo: " in changed.partition("changed: echo (description)")[2], "what is found in it"
         assert INVISIBLE.isdisjoint(page)
         assert "<b>0" not in page
-        notice = read((await at.ask("GET", "/ui")).text).one("section", id="needs").text
+        notice = read(await at.text("/ui")).one("section", id="needs").text
         assert "1 tool not approved, which is usable all the same: echo (" in notice
         assert await at.result("turning:echo", n=1)

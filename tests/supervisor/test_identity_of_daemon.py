@@ -605,7 +605,7 @@ async def test_a_stranger_hears_nothing_of_how_much_there_is(tmp_path: Path, dat
             ready = await at.ask("GET", "/readyz")
             assert (ready.status_code, ready.json()["ready"]) == (503, False)
             assert not re.search("[0-9]|slow", ready.text)
-            page = (await at.ask("GET", "/ui/sign-in")).text
+            page = await at.text("/ui/sign-in")
             assert "badge" not in page
             assert "<nav" in page
             assert "/ui/servers" not in page
@@ -637,7 +637,7 @@ async def test_a_member_cannot_tell_from_the_numbers_of_calls_how_many_others_ma
 
 async def test_a_member_sees_on_the_dashboard_how_to_connect_a_client(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, SERVERS, "ben", public_url="https://mcp.example") as at:
-        page = (await at["ben"].ask("GET", "/ui")).text
+        page = await at["ben"].text("/ui")
         assert "<code>https://mcp.example/mcp</code>" in page
         assert "<code>https://mcp.example/mcp/servers/clock</code>" in page
         assert "<code>Authorization: Bearer TOKEN</code>" in page

@@ -33,9 +33,7 @@ async def tools(at: World, who: str, **query: str) -> dict[str, Any]:
 
 
 async def page(at: World, who: str, path: str) -> Element:
-    answer = await at[who].ask("GET", path)
-    assert answer.status_code == 200, (path, answer.text)
-    return read(answer.text)
+    return read(await at[who].text(path))
 
 
 async def launch(at: World, user: str, server: str) -> str:
