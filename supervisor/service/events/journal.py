@@ -122,7 +122,7 @@ class TopicLog:
 
     def after(self, number: int, limit: int, not_before: float = 0.0) -> Reading:
         """Return what is kept behind a number, so many and so much at most, up to the next gap; see `Topic.after`."""
-        truncated, begin = number < self.since, max(number, self.since)
+        truncated, begin = number < self.since, number
         while True:
             place = bisect_right(self._kept, begin, key=_number)
             gap = next((gap for gap in self._gaps if gap > begin), None)
@@ -135,8 +135,8 @@ class TopicLog:
         wanted = self._kept[first : min(end, first + limit)]
         sizes = accumulate(len(each.body) for each in wanted)
         events = wanted[: max(1, sum(size <= MAX_READ_BYTES for size in sizes))]
-        more = first + len(events) < len(self._kept) or (gap is not None and bool(events))
-        return Reading(events, truncated, events[-1].number if more and events else max(begin, self.head), more)
+        more = first + len(events) < len(self._kept) or gap is not None
+        return Reading(events, truncated, events[-1].number if events else max(begin, self.head), more)
 
 
 class Disk(Protocol):

@@ -72,6 +72,11 @@ def test_who_comes_from_before_all_that_is_kept_is_told_so() -> None:
     assert log.knows("evt_6")
 
 
+def test_a_reader_that_is_before_all_others_is_not_sent_back() -> None:
+    reading = log_of(["event"] * 3).after(7, 5)
+    assert (list(reading.events), reading.truncated, reading.head, reading.more) == ([], False, 7, False)
+
+
 def test_what_is_kept_of_a_topic_has_a_bound_in_bytes_and_the_newest_always_stays() -> None:
     log = TopicLog()
     for number in range(1, 20):
