@@ -18,7 +18,6 @@ from typing import Final, Protocol
 import trio
 
 from actors.kit import Latest
-from actors.launch import is_own
 from actors.principal import Principal
 from supervisor.delivery.events import DaemonEvents
 from supervisor.events.event import EventReader, occurrence
@@ -56,7 +55,7 @@ class Hearing:
             servers=self._servers,
             gone=self._had - self._servers,
             launches=launches_of(person.rights),
-            is_alone=lambda launch: is_own(launch) and self._people_of(launch) == [person.user],
+            is_alone=lambda launch: self._people_of(launch) == [person.user],
         )
 
 

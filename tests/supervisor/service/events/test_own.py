@@ -92,10 +92,11 @@ SERVERS: dict[str, Any] = {
 """`ana` has `vault`, and both users the other two; each has a `forge` to themselves."""
 
 
-def configured(*users: str, without: str = "") -> Deployment:
+def configured(*users: str, without: str = "", **changed: Any) -> Deployment:
     people = {user: {"values": {"forge": {"KEY": f"the secret of {user}"}}} for user in users}
-    servers = {name: entry for name, entry in SERVERS.items() if name != without}
-    document = {"mcpServers": servers, "supervisor": {"identity": {"users": people}}}
+    servers = {name: entry for name, entry in (SERVERS | changed).items() if name != without}
+    teams = {"both": {"members": [*users], "values": {"forge": {"OURS": "the secret of all"}}}}
+    document = {"mcpServers": servers, "supervisor": {"identity": {"users": people, "teams": teams}}}
     read = parse(json.dumps(document), Path("/x/mcp.json"), {})
     assert [str(problem) for problem in read.problems] == []
     return deploy(read, key=KEY)
@@ -208,7 +209,44 @@ async def test_that_a_server_is_removed_hears_whoever_had_it(autojump_clock: Moc
         world.deployment.set(configured("ana", "ben", without="vault"))
         world.tell(kind, "vault")
         await settle()
-    assert ([each["data"]["server_slug"] for each in ana.events], ben.events) == (["vault"], [])
+        world.deployment.set(configured("ana", "ben", without="clock"))
+        world.tell(kind, "clock")
+        await settle()
+    heard = [[each["data"]["server_slug"] for each in listener.events] for listener in (ana, ben)]
+    assert heard == [["vault", "clock"], ["clock"]]
+
+
+async def test_who_no_longer_has_a_server_hears_neither_of_it_nor_of_its_end(autojump_clock: MockClock) -> None:
+    world = World()
+    async with (
+        world.following("mcp.server.away", ANA) as away,
+        world.following("mcp.server.unregistered", ANA) as unregistered,
+    ):
+        for kind in ("mcp.server.away", "mcp.server.unregistered"):
+            world.tell(kind, "clock")
+        await settle()
+        world.deployment.set(configured("ana", "ben", vault={"command": "x", "users": ["ben"]}))
+        for kind in ("mcp.server.away", "mcp.server.unregistered"):
+            world.tell(kind, "clock")
+        world.tell("mcp.server.away", "vault")
+        await settle()
+        world.deployment.set(configured("ana", "ben", without="vault"))
+        for kind in ("mcp.server.away", "mcp.server.unregistered"):
+            world.tell(kind, "vault")
+        await settle()
+    assert [each["data"]["server_slug"] for each in away.events] == ["clock", "clock"]
+    assert unregistered.events == []
+
+
+async def test_of_a_server_that_is_removed_nobody_hears_anything_more(autojump_clock: MockClock) -> None:
+    world = World()
+    async with world.following("mcp.server.away", ANA) as ana:
+        world.tell("mcp.server.away", "vault")
+        await settle()
+        world.deployment.set(configured("ana", "ben", without="vault"))
+        world.tell("mcp.server.away", "vault")
+        await settle()
+    assert len(ana.events) == 1
 
 
 async def test_of_a_launch_of_their_own_a_member_hears_all(autojump_clock: MockClock) -> None:
@@ -221,6 +259,17 @@ async def test_of_a_launch_of_their_own_a_member_hears_all(autojump_clock: MockC
     (event,) = ana.events
     assert (event["data"]["installation_id"], event["data"]["user_id"]) == ("forge", "ana")
     assert event["data"]["reason"] == "it fell"
+
+
+async def test_of_a_launch_that_two_share_neither_hears_what_may_be_of_the_other(autojump_clock: MockClock) -> None:
+    world, kind = World(), "mcp.server.crashed"
+    world.deployment.set(configured("ana", "ben", forge={"command": "x", "env": {"KEY": "${team:OURS}"}}))
+    launch = world.holders.launch_of("ana")
+    assert launch == world.holders.launch_of("ben")
+    async with world.following(kind, BEN) as ben, world.following(kind, ANA) as ana:
+        world.tell(kind, "forge", installation_id=launch, reason="it fell")
+        await settle()
+    assert (ana.events, ben.events) == ([], [])
 
 
 async def test_a_member_hears_of_their_own_calls(autojump_clock: MockClock) -> None:
