@@ -32,6 +32,36 @@ def test_large_events_are_bounded_by_their_bytes() -> None:
     assert (len(wide), wide.dropped) == (2, 1)
 
 
+def test_what_waits_may_have_as_many_bytes_as_the_bound_and_not_one_more() -> None:
+    queue = EventQueue(100, max_bytes=2000)
+    queue.put(event(1))
+    queue.put(event(2))
+    assert (len(queue), queue.dropped) == (2, 0)
+    queue.put(event(3, 1))
+    assert (len(queue), queue.dropped) == (2, 1)
+    queue.put(event(4, 2001))
+    assert (len(queue), queue.dropped) == (0, 4), "one that is larger than all that may wait does not"
+
+
+def test_what_a_sink_has_taken_leaves_its_bytes_to_others() -> None:
+    queue = EventQueue(100, max_bytes=2000)
+    for number in range(10):
+        queue.put(event(number, 2000))
+        assert [each.number for each in queue.batch(100)] == [number]
+        queue.settle("taken")
+    assert (queue.sent, queue.dropped) == (10, 0)
+
+
+def test_a_batch_may_have_as_many_bytes_as_its_bound_and_an_event_of_any_size_goes_alone() -> None:
+    queue, sent = EventQueue(100), []
+    for number, size in enumerate([MAX_BATCH_BYTES // 2, MAX_BATCH_BYTES // 2, 1, MAX_BATCH_BYTES + 1]):
+        queue.put(event(number, size))
+    while batch := queue.batch(100):
+        sent.append([each.number for each in batch])
+        queue.settle("taken")
+    assert sent == [[0, 1], [2], [3]]
+
+
 @given(
     st.integers(1, 20),
     st.lists(st.integers(0, 9), max_size=9),
