@@ -20,6 +20,7 @@ from actors.errors import (
     ServerGaveUp,
     ServerStarting,
     ShuttingDown,
+    Starved,
     TooManyCalls,
     UnknownServer,
     UnknownTool,
@@ -42,11 +43,13 @@ def call(name: str = "s") -> CallServer:
 class Rig:
     """A router before one mailbox that nobody empties but the test."""
 
-    def __init__(self, max_in_flight: int, capacity: int, sleepers: module.Sleepers) -> None:
+    def __init__(
+        self, max_in_flight: int, capacity: int, sleepers: module.Sleepers, overload: Callable[[], str]
+    ) -> None:
         self.directory: Directory[server.ServerMessage] = Directory(lambda name: name == "new")
         self.box: Mailbox[Any] = Mailbox(capacity)
         self.launches: dict[tuple[str, Principal], str] = {}
-        self.router = Router(self.directory, max_in_flight, self.launch_of, sleepers)
+        self.router = Router(self.directory, max_in_flight, self.launch_of, sleepers, overload)
 
     def launch_of(self, server: str, principal: Principal) -> str:
         if server == "forge" and (server, principal) not in self.launches:
@@ -65,9 +68,12 @@ class Rig:
 
 @asynccontextmanager
 async def running(
-    max_in_flight: int = 10, capacity: int = 10, sleepers: module.Sleepers = NO_SLEEPERS
+    max_in_flight: int = 10,
+    capacity: int = 10,
+    sleepers: module.Sleepers = NO_SLEEPERS,
+    overload: Callable[[], str] = str,
 ) -> AsyncIterator[Rig]:
-    rig = Rig(max_in_flight, capacity, sleepers)
+    rig = Rig(max_in_flight, capacity, sleepers, overload)
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             await nursery.start(rig.router.run)
@@ -206,6 +212,33 @@ async def test_who_waits_for_a_server_to_wake_takes_a_place_like_a_call(autojump
             await rig.router.address.ask(WakeServer(server="s"))
         waking.abandon()
         assert await rig.load() == 0
+
+
+async def test_streams_and_what_operators_want_take_no_place_of_a_call(autojump_clock: MockClock) -> None:
+    async with running(max_in_flight=1) as rig:
+        rig.router.address.request(CallServer(server="s", method="events/stream", members=b"", lasts=True))
+        operations: list[Any] = [RestartServer(server="s"), RefreshServer(server="s"), SleepServer(server="s")]
+        for message in operations:
+            rig.router.address.request(message)
+        assert await rig.load() == 0
+        reply = rig.router.address.request(call())
+        assert await rig.load() == 1
+        assert not reply.settled
+
+
+async def test_who_is_short_of_memory_begins_nothing_and_does_what_operators_want(autojump_clock: MockClock) -> None:
+    async with running(overload=lambda: "90 % are used") as rig:
+        beginnings: list[Any] = [call(), WakeServer(server="s")]
+        for message in beginnings:
+            with pytest.raises(Starved, match=r"the daemon is short of memory: 90 % are used") as raised:
+                await rig.router.address.ask(message)
+            assert raised.value.outcome == "not_sent"
+        assert (len(rig.box), await rig.load()) == (0, 0)
+        operations: list[Any] = [RestartServer(server="s"), RefreshServer(server="s"), SleepServer(server="s")]
+        for operation in operations:
+            reply = rig.router.address.request(operation)
+            (await rig.taken()).answer(None)
+            await reply.wait()
 
 
 async def test_a_call_abandoned_before_the_router_reads_it_takes_no_place(autojump_clock: MockClock) -> None:
