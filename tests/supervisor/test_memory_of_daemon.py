@@ -56,7 +56,7 @@ def servers_in_turns(directory: Path, data: DataDir, count: int, limit_mib: int)
 
 
 async def echoed(at: World, server: str) -> Any:
-    return (await at.execute(f"{server}:echo", text=server))["result"]["content"][0]["text"]
+    return (await at.executed(f"{server}:echo", text=server))["content"][0]["text"]
 
 
 async def states(at: World) -> dict[str, str]:

@@ -189,7 +189,7 @@ async def test_nothing_of_people_is_in_it(tmp_path: Path, data: DataDir) -> None
     identity = {"users": {"ana": {"role": "admin"}, "ben": {}}}
     servers = {"vault": {"command": "x", "users": ["ana"], "description": "canary of ana"}}
     async with world(tmp_path, data, servers, people={"ana": {}}, auth="tokens", identity=identity) as at:
-        await at["ana"].result("execute_mcp_tool", tool_path="vault:echo", arguments={"text": "canary of ana"})
+        await at["ana"].executed("vault:echo", text="canary of ana")
         page = (await at.operator.ask("GET", "/metrics")).text
         labels = {text for line in page.splitlines() if not line.startswith("#") for text in line.split('"')[1::2]}
         assert "vault" in labels

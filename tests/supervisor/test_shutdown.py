@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,70 +12,37 @@ import httpx2
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
-from trio_websocket import ConnectionClosed, WebSocketConnection
+from trio_websocket import ConnectionClosed
 
 from actors.errors import ShuttingDown
-from supervisor.config import Settings, load
-from supervisor.daemon import Daemon
-from supervisor.front.edge.listening import open_sockets
-from supervisor.host.datadir import open_data_dir
+from supervisor.config import Settings
+from supervisor.host.datadir import DataDir
 from tests.fakes.front_server import until
 from tests.fakes.http_client import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
-from tests.fakes.websocket_client import open_websocket
+from tests.scenario.client import message
+from tests.scenario.daemon import A, World, world
 
 PARAMS = {"name": "execute_mcp_tool", "arguments": {"tool_path": "good:hang", "arguments": {}}}
 ENVELOPE = {META + "protocolVersion": MODERN, META + "clientCapabilities": {}}
 NO_HINTS: Mapping[str, Any] = {}
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 
 
-class Ending:
+def running(
+    directory: Path, data: DataDir, hints: Mapping[str, Any] = NO_HINTS, **settings: Any
+) -> AbstractAsyncContextManager[World]:
     """A daemon with one server whose tool never answers."""
-
-    def __init__(self, daemon: Daemon, server: FakeServer, url: str) -> None:
-        self.daemon = daemon
-        self.server = server
-        self.url = url
-
-    async def in_flight(self, count: int) -> None:
-        """Wait until so many calls have reached the server."""
-        await until(lambda: self.server.count("tools/call") >= count)
-
-    def end(self) -> None:
-        self.daemon.closing.set()
-
-    def websocket(self) -> AbstractAsyncContextManager[WebSocketConnection]:
-        """Connect for a block."""
-        return open_websocket(int(self.url.rpartition(":")[2]), "/mcp")
+    fakes = {"good": FakeServer(tools=[tool("hang", **hints), tool("sleep")])}
+    return world(directory, data, {"good": A}, fakes, patience_s=30, **{"drain_s": 0.3, **settings})
 
 
-@asynccontextmanager
-async def running(directory: Path, hints: Mapping[str, Any] = NO_HINTS, **settings: Any) -> AsyncIterator[Ending]:
-    path = directory / "mcp.json"
-    own = {"drain_s": 0.3, "shutdown_s": 60, **settings}
-    path.write_text(json.dumps({"mcpServers": {"good": {"command": "x"}}, "supervisor": own}))
-    server = FakeServer(tools=[tool("hang", **hints), tool("sleep")])
-    with open_data_dir(directory / "data", {}) as data, trio.fail_after(30):
-        daemon = Daemon(
-            load(path, {"PATH": os.environ["PATH"]}),
-            data,
-            open_sockets("127.0.0.1:0", 5.0),
-            connect=lambda config: MemoryTransport(server.serve),
-        )
-        async with trio.open_nursery() as nursery:
-            (url,) = await nursery.start(daemon.run)
-            async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
-                while not (await client.get("/readyz")).json()["ready"]:
-                    await wait_all_tasks_blocked(0.01)
-            yield Ending(daemon, server, url)
-            daemon.closing.set()
+async def in_flight(at: World, count: int) -> None:
+    """Wait until so many calls have reached the server."""
+    await until(lambda: at.fakes["good"].count("tools/call") >= count)
 
 
 def call(id_: int, **meta: Any) -> dict[str, Any]:
-    params = {**PARAMS, "_meta": meta} if meta else PARAMS
-    return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
+    return message("tools/call", {**PARAMS, "_meta": meta} if meta else PARAMS, id_)
 
 
 def assert_told(answer: dict[str, Any], id_: int, *, repeatable: bool = False) -> None:
@@ -85,33 +51,28 @@ def assert_told(answer: dict[str, Any], id_: int, *, repeatable: bool = False) -
     assert answer["error"]["data"] == {"type": "shutdown", "outcome": "unknown", "retryable": repeatable}
 
 
-async def by_json(ending: Ending, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+async def by_json(at: World, body: dict[str, Any], headers: dict[str, str]) -> Any:
     """Ask, end the daemon when the call runs, and return the answer."""
     answers: list[httpx2.Response] = []
-    async with httpx2.AsyncClient(base_url=ending.url, timeout=30) as client, trio.open_nursery() as nursery:
 
-        async def ask() -> None:
-            answers.append(await client.post("/mcp", json=body, headers=headers))
+    async def ask() -> None:
+        answers.append(await at.ask("POST", "/mcp", json=body, headers=headers))
 
+    async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)
-        await ending.in_flight(1)
-        ending.end()
-    answered: dict[str, Any] = answers[0].json()
-    return answered
+        await in_flight(at, 1)
+        at.closing.set()
+    return answers[0].json()
 
 
-async def by_stream(ending: Ending, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+async def by_stream(at: World, body: dict[str, Any], headers: dict[str, str]) -> Any:
     """Ask, end the daemon when the answer is late and has become a stream, and return the one event of that."""
-    async with (
-        httpx2.AsyncClient(base_url=ending.url, timeout=30) as client,
-        client.stream("POST", "/mcp", json=body, headers=headers) as answer,
-    ):
+    async with at.http.stream("POST", "/mcp", json=body, headers=headers) as answer:
         assert answer.headers["content-type"] == "text/event-stream"
-        ending.end()
+        at.closing.set()
         text = (await answer.aread()).decode()
     (line,) = [line for line in text.splitlines() if line.startswith("data: ")]
-    event: dict[str, Any] = json.loads(line.removeprefix("data: "))
-    return event
+    return json.loads(line.removeprefix("data: "))
 
 
 ONLY_JSON = {"content-type": "application/json", "accept": "application/json"}
@@ -129,27 +90,31 @@ WAYS: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, str]]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_call_over_http_that_outlasts_the_drain_gets_a_whole_answer_that_says_so(
-    tmp_path: Path, way: str
+    tmp_path: Path, data: DataDir, way: str
 ) -> None:
     ask, body, headers = WAYS[way]
-    async with running(tmp_path, sse_keepalive_s=0.05) as ending:
-        assert_told(await ask(ending, body, headers), 1)
+    async with running(tmp_path, data, sse_keepalive_s=0.05) as at:
+        assert_told(await ask(at, body, headers), 1)
 
 
 @pytest.mark.parametrize("hint", ["readOnlyHint", "idempotentHint"])
-async def test_a_call_that_outlasts_the_drain_may_be_repeated_if_its_tool_says_so(tmp_path: Path, hint: str) -> None:
+async def test_a_call_that_outlasts_the_drain_may_be_repeated_if_its_tool_says_so(
+    tmp_path: Path, data: DataDir, hint: str
+) -> None:
     ask, body, headers = WAYS["legacy, JSON"]
-    async with running(tmp_path, {"annotations": {hint: True}}) as ending:
-        assert_told(await ask(ending, body, headers), 1, repeatable=True)
+    async with running(tmp_path, data, {"annotations": {hint: True}}) as at:
+        assert_told(await ask(at, body, headers), 1, repeatable=True)
 
 
 @pytest.mark.case("D01")
-async def test_calls_over_websocket_that_outlast_the_drain_are_told_so_before_it_closes(tmp_path: Path) -> None:
-    async with running(tmp_path) as ending, ending.websocket() as socket:
+async def test_calls_over_websocket_that_outlast_the_drain_are_told_so_before_it_closes(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with running(tmp_path, data) as at, at.websocket("/mcp") as socket:
         for id_ in range(3):
             await socket.send_message(json.dumps(call(id_, **ENVELOPE)))
-        await ending.in_flight(3)
-        ending.end()
+        await in_flight(at, 3)
+        at.closing.set()
         answers = [json.loads(await socket.get_message()) for _ in range(3)]
         for id_, answer in enumerate(sorted(answers, key=lambda answer: answer["id"])):
             assert_told(answer, id_)
@@ -161,15 +126,15 @@ async def test_calls_over_websocket_that_outlast_the_drain_are_told_so_before_it
 
 
 @pytest.mark.case("D01")
-async def test_calls_that_end_within_the_drain_are_answered_and_new_ones_refused(tmp_path: Path) -> None:
-    async with running(tmp_path, drain_s=20) as ending:
+async def test_calls_that_end_within_the_drain_are_answered_and_new_ones_refused(tmp_path: Path, data: DataDir) -> None:
+    async with running(tmp_path, data, drain_s=20) as at:
         slow = {"tool_path": "good:sleep", "arguments": {"s": 0.5}}
-        message = call(1, **ENVELOPE)
-        message["params"] = {**message["params"], "arguments": slow}
-        async with ending.websocket() as socket:
-            await socket.send_message(json.dumps(message))
-            await ending.in_flight(1)
-            ending.end()
+        first = call(1, **ENVELOPE)
+        first["params"] = {**first["params"], "arguments": slow}
+        async with at.websocket("/mcp") as socket:
+            await socket.send_message(json.dumps(first))
+            await in_flight(at, 1)
+            at.closing.set()
             await socket.send_message(json.dumps(call(2, **ENVELOPE)))
             refused = json.loads(await socket.get_message())
             assert refused["id"] == 2
@@ -186,29 +151,25 @@ def test_the_drain_leaves_half_of_the_time_to_stop_the_servers() -> None:
 
 @pytest.mark.case("D01")
 async def test_of_many_calls_the_short_ones_are_answered_the_long_ones_told_and_nobody_else_comes_in(
-    tmp_path: Path,
+    tmp_path: Path, data: DataDir
 ) -> None:
     short, long = range(30), range(30, 35)
     answers: dict[int, dict[str, Any]] = {}
-    async with (
-        running(tmp_path, drain_s=2) as ending,
-        httpx2.AsyncClient(base_url=ending.url, timeout=30) as client,
-        trio.open_nursery() as nursery,
-    ):
+    async with running(tmp_path, data, drain_s=2) as at, trio.open_nursery() as nursery:
 
         async def ask(number: int, name: str, arguments: dict[str, Any]) -> None:
             body = call(number)
             body["params"] = {**PARAMS, "arguments": {"tool_path": f"good:{name}", "arguments": arguments}}
-            answers[number] = (await client.post("/mcp", json=body, headers=JSON_HEADERS)).json()
+            answers[number] = (await at.ask("POST", "/mcp", json=body, headers=JSON_HEADERS)).json()
 
         for number in short:
             nursery.start_soon(ask, number, "sleep", {"s": 1})
         for number in long:
             nursery.start_soon(ask, number, "hang", {})
-        await ending.in_flight(len(short) + len(long))
-        ending.end()
+        await in_flight(at, len(short) + len(long))
+        at.closing.set()
         await wait_all_tasks_blocked(0.01)
-        async with httpx2.AsyncClient(base_url=ending.url) as another:
+        async with httpx2.AsyncClient(base_url=at.url) as another:
             with pytest.raises(httpx2.ConnectError):
                 await another.get("/readyz")
     assert [answers[number]["result"]["structuredContent"] for number in short] == [{"s": 1}] * len(short)

@@ -49,7 +49,7 @@ async def test_right_after_a_restart_what_is_read_so_far_is_found_and_all_can_be
             listed = await page("parcel:*")
             assert [row["tool_path"] for row in listed["tools"]] == ["parcel:echo", "parcel:send_parcel"]
             assert "notice" not in listed
-            assert (await at.execute("parcel:echo", n=1))["result"]["structuredContent"] == {"n": 1}
+            assert (await at.executed("parcel:echo", n=1))["structuredContent"] == {"n": 1}
         finally:
             released.set()
         await at.ready()

@@ -245,7 +245,7 @@ async def test_what_is_suspicious_waits_at_first_sight_and_is_told_wherever_peop
         )
         assert row["findings"] == ["its text wants something kept from the user ('do not tell the user')"]
         assert {change["place"]: change["after"] for change in row["changes"]}["description"] == ORDERS["description"]
-        said = (await at["ben"].execute("notes:send_note"))["result"]
+        said = await at["ben"].executed("notes:send_note")
         error = said["structuredContent"]["error"]
         assert (error["code"], error["type"], error["reason"], error["outcome"]) == (
             -31451,

@@ -121,7 +121,7 @@ async def test_a_model_is_told_why_its_call_was_refused_and_finds_what_plugins_s
     tmp_path: Path, data: DataDir
 ) -> None:
     async with plugged(tmp_path, data, plain={"refused": "bob", "mark": "zebra", "hidden": "hang"}) as at:
-        assert (await at.execute("a:echo", n=1))["result"]["structuredContent"] == {"n": 1, "by": ""}
+        assert (await at.executed("a:echo", n=1))["structuredContent"] == {"n": 1, "by": ""}
         error = failure(await at.execute("a:echo", to="bob"))
         assert error["message"].endswith("nothing was called: nobody (admin, ) may not a:echo")
         assert (error["data"]["type"], error["data"]["outcome"]) == ("refused", "not_sent")
@@ -142,7 +142,7 @@ async def test_what_a_plugin_says_of_a_tool_selects_it_and_decides_who_is_asked_
         ):
             rows = (await at.page(f"/api/tools?servers=a&{criteria}"))["tools"]
             assert [row["path"] for row in rows] == found, criteria
-        told = (await at.execute("a:echo"))["result"]["structuredContent"]
+        told = (await at.executed("a:echo"))["structuredContent"]
         assert told == {"category": "billing", "safety": "dangerous"}
 
 
@@ -161,18 +161,18 @@ async def test_plugins_come_change_and_go_while_the_daemon_runs(tmp_path: Path, 
         assert (await at.status())["plugins"] == []
         said = await reload(at, plain={"mark": "one", "off": "b"})
         assert said["message"] == "1 server changed (b); settings changed: plugins"
-        assert (await at.execute("a:echo", n=1))["result"]["structuredContent"] == {"n": 1, "by": ""}
+        assert (await at.executed("a:echo", n=1))["structuredContent"] == {"n": 1, "by": ""}
         assert "plugin plain refuses it: not on this machine" in failure(await at.execute("b:echo"))["message"]
         await until(at, "does something one")
         said = await reload(at, plain={"mark": "two"})
         assert said["message"] == "1 server changed (b); settings changed: plugins"
         await until(at, "does something two")
-        assert (await at.execute("b:echo", n=2))["result"]["structuredContent"]["n"] == 2
+        assert (await at.executed("b:echo", n=2))["structuredContent"]["n"] == 2
         (row,) = (await at.status())["plugins"]
         assert (row["name"], row["version"], row["off"]) == ("plain", "plug_daemon 1.2.3", [])
         await reload(at)
         await until(at, "does something")
-        assert (await at.execute("a:echo", n=3))["result"]["structuredContent"] == {"n": 3}
+        assert (await at.executed("a:echo", n=3))["structuredContent"] == {"n": 3}
         assert at.fakes["a"].starts == starts
 
 
@@ -198,7 +198,7 @@ async def test_a_reload_with_a_plugin_of_no_use_is_refused_and_changes_nothing(t
 async def test_a_plugin_that_fails_costs_no_call_and_a_guard_refuses_all(tmp_path: Path, data: DataDir) -> None:
     async with plugged(tmp_path, data, plain={"fails": True}) as at:
         for n in range(7):
-            assert (await at.execute("a:echo", n=n))["result"]["structuredContent"] == {"n": n}
+            assert (await at.executed("a:echo", n=n))["structuredContent"] == {"n": n}
         status = await at.status()
         assert [each["what"] for each in status["degraded"]] == ["plugin plain, before_call"]
         assert status["plugins"][0]["off"] == ["before_call"]
