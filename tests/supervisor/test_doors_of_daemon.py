@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import httpx2
-
 from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import DeployedServer
-from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import INFO, INSTRUCTIONS, TOOLS, WholeServer
 from tests.scenario.daemon import world
@@ -29,15 +26,6 @@ class Fleet:
 
     def connect(self, server: DeployedServer) -> MemoryTransport:
         return MemoryTransport(self.servers[server.name].serve)
-
-
-async def ask(client: httpx2.AsyncClient, path: str, method: str, session: str = "", **params: Any) -> httpx2.Response:
-    headers = {**JSON_HEADERS, **({"mcp-session-id": session} if session else {})}
-    return await client.post(path, headers=headers, content=legacy(method, params))
-
-
-async def initialize(client: httpx2.AsyncClient, path: str) -> httpx2.Response:
-    return await ask(client, path, "initialize", protocolVersion="2025-11-25")
 
 
 async def test_doors_names_and_sessions_outlive_the_daemon_and_wake_nobody(tmp_path: Path, data: DataDir) -> None:

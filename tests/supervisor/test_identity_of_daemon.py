@@ -32,13 +32,11 @@ from supervisor.front.pages.view import View
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import requester, tokens
 from supervisor.identity.operator_key import GOOD_FOR_S, KEY_FILE, OperatorKey, endpoint, sign_pass
-from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.refusal import HEADER
 from supervisor.service.asking.elicitations import CallElicitations
 from supervisor.store.database import WriteBehind
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
 from tests.scenario.daemon import World, configuration, running, world
 
 IDENTITY: dict[str, Any] = {
@@ -59,24 +57,23 @@ def known_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCPVISOR_DATA_DIR", str(tmp_path / "data"))
 
 
-def connect(server: DeployedServer) -> MemoryTransport:
-    tools = [tool(name) for name in TOOLS[server.name]]
-    return MemoryTransport(FakeServer(tools=tools, silent_at={"events/stream"}).serve)
-
-
 def doorway(
     directory: Path, data: DataDir, servers: dict[str, Any] = SERVERS, *users: str, **settings: Any
 ) -> AbstractAsyncContextManager[World]:
     """A daemon to which these users are admitted, as members."""
+    fakes = {
+        server: FakeServer(tools=[tool(name) for name in names], silent_at={"events/stream"})
+        for server, names in TOOLS.items()
+    }
     given = {"auth": "tokens", "identity": IDENTITY, "people": {user: {} for user in users}, **settings}
-    return world(directory, data, servers, daemon={"connect": connect}, **given)
+    return world(directory, data, servers, fakes, **given)
 
 
 @pytest.mark.case("I11")
 async def test_whoever_shows_nothing_is_told_of_nothing(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requester, "BURST", 1000)
+    monkeypatch.setattr(requester, "BURST", 1000)  # whoever shows many wrong ones would be slowed down
     paths = ("/mcp", "/mcp/all", "/mcp/servers/clock", "/mcp/servers/none", "/api/status", "/none")
     async with doorway(tmp_path, data, {}) as at:
         for case in product(("GET", "POST", "DELETE", "PUT"), paths):
