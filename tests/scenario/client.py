@@ -32,6 +32,30 @@ async def eventually(holds: Callable[[], Awaitable[object]]) -> None:
         await trio.sleep(0.02)
 
 
+class Socket:
+    """A WebSocket on which JSON-RPC is spoken."""
+
+    def __init__(self, websocket: WebSocketConnection) -> None:
+        self._websocket = websocket
+
+    async def send(self, body: Json | bytes) -> None:
+        """Send a message, or bytes as they are."""
+        await self._websocket.send_message(body.decode() if isinstance(body, bytes) else json.dumps(body))
+
+    async def next(self) -> Any:
+        """Return the message that comes next. Raises ConnectionClosed."""
+        return json.loads(await self._websocket.get_message())
+
+    async def greet(self, **capabilities: Any) -> Self:
+        """Begin a session of the legacy era, of one with these capabilities."""
+        info = {"name": "scenario", "version": "1"}
+        who = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info}
+        await self.send(message("initialize", who, 0))
+        assert (await self.next())["id"] == 0
+        await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return self
+
+
 class Client:
     """One that shows a token, or nothing, and speaks JSON-RPC at one door: single requests, at first without a session.
 
@@ -206,3 +230,9 @@ class Client:
         """Connect for a block, and offer subprotocols."""
         port = self.http.base_url.port or 0
         return open_websocket(port, path, [*self.headers.items()], subprotocols=offered)
+
+    @asynccontextmanager
+    async def socket(self, path: str) -> AsyncIterator[Socket]:
+        """Speak JSON-RPC over a WebSocket during the block."""
+        async with self.websocket(path) as websocket:
+            yield Socket(websocket)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio_websocket import WebSocketConnection
 
 from actors.catalogue.snapshot import segment_of
 from actors.registry import indexing
@@ -17,7 +16,7 @@ from actors.search.segment import Segment
 from supervisor.host.datadir import DataDir
 from tests.fakes.front_server import Ticker, read_all
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.scenario.client import message
+from tests.scenario.client import Socket, message
 from tests.scenario.daemon import World, world
 
 SERVERS: dict[str, Any] = {"clock": {"command": "x"}, "vault": {"command": "x", "users": ["ana"]}}
@@ -118,26 +117,23 @@ async def test_arguments_that_are_costly_to_check_hold_up_nobody(tmp_path: Path,
     assert ticker.longest_ms < HELD_MS
 
 
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
 CHANGED = "notifications/tools/list_changed"
 
 
-async def listening(at: World, stack: AsyncExitStack, user: str) -> WebSocketConnection:
+async def listening(at: World, stack: AsyncExitStack, user: str) -> Socket:
     """Open a socket of a user on which changes are told."""
-    socket = await stack.enter_async_context(at[user].websocket("/mcp/all"))
-    await socket.send_message(json.dumps(message("initialize", HELLO, 0)))
-    assert json.loads(await socket.get_message())["id"] == 0
-    await socket.send_message(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    socket = await stack.enter_async_context(at[user].socket("/mcp/all"))
+    await socket.greet()
     await told_of(socket, 1)
     return socket
 
 
-async def told_of(socket: WebSocketConnection, id_: int) -> list[str]:
+async def told_of(socket: Socket, id_: int) -> list[str]:
     """Return what was told until a ping is answered that is sent now."""
-    await socket.send_message(json.dumps(message("ping", id_=id_)))
+    await socket.send(message("ping", id_=id_))
     told: list[str] = []
     with trio.fail_after(TOLD_WITHIN_S):
-        while (heard := json.loads(await socket.get_message())).get("id") != id_:
+        while (heard := await socket.next()).get("id") != id_:
             told.append(heard["method"])
     return told
 
@@ -155,7 +151,7 @@ async def test_a_change_is_told_once_on_each_socket_of_who_sees_it_and_to_nobody
             await at.fakes[server].notify(CHANGED)
             with trio.fail_after(TOLD_WITHIN_S):
                 for name in sorted(who):
-                    assert json.loads(await sockets[name].get_message()) == {"jsonrpc": "2.0", "method": CHANGED}
+                    assert await sockets[name].next() == {"jsonrpc": "2.0", "method": CHANGED}
             await trio.sleep(AGAIN_S)  # what is told twice is told an interval later
             for name, socket in sockets.items():
                 assert await told_of(socket, 3) == [], (server, name)

@@ -72,15 +72,15 @@ async def test_a_websocket_has_the_profile_of_its_address_and_else_that_of_the_s
     async with profiled(tmp_path, data, profile="two") as at:
         found = {}
         for path in ("/ws?profile=work", "/mcp/all?profile=work", "/mcp/all", "/ws"):
-            async with at.websocket(path) as socket:
+            async with at.socket(path) as socket:
                 if "all" in path:
-                    await socket.send_message(modern("tools/list").decode())
-                    told = json.loads(await socket.get_message())["result"]["tools"]
+                    await socket.send(modern("tools/list"))
+                    told = (await socket.next())["result"]["tools"]
                     found[path] = {tool["name"] for tool in told}
                 else:
                     arguments = {"name": "discover_mcp_tools", "arguments": {"query": "*", "limit": 50}}
-                    await socket.send_message(modern("tools/call", arguments).decode())
-                    told = json.loads(await socket.get_message())["result"]["content"][0]["text"]
+                    await socket.send(modern("tools/call", arguments))
+                    told = (await socket.next())["result"]["content"][0]["text"]
                     found[path] = {row["tool_path"] for row in json.loads(told)["tools"]}
         two = {f"tool{number}" for number in range(5)}
         assert found == {

@@ -112,12 +112,12 @@ async def test_a_good_token_is_let_in_by_each_transport_whoever_fails_beside(sta
         assert (await at["ben"].result("clock-tell_time", n=1))["structuredContent"] == {"n": 1}
         assert (await at["ana"].ask("GET", "/api/status")).status_code == 200
         assert (await at["ben"].ask("GET", "/api/status")).status_code == 404, "never 403"
-        async with at["ben"].websocket("/ws") as socket:
-            await socket.send_message(json.dumps(message("ping")))
-            assert json.loads(await socket.get_message())["id"] == 1
+        async with at["ben"].socket("/ws") as socket:
+            await socket.send(message("ping"))
+            assert (await socket.next())["id"] == 1
         rejected = pytest.RaisesExc(ConnectionRejected, check=lambda error: error.status_code == 401)
         with pytest.RaisesGroup(rejected):
-            async with at.websocket("/ws"):
+            async with at.socket("/ws"):
                 pass
 
 
@@ -185,11 +185,11 @@ async def test_a_call_without_the_scope_for_it_is_the_one_thing_that_is_forbidde
         assert (await at["ana"].ask("GET", "/api/status")).status_code == 200
         assert await at["ana"].tools()
         assert await at["ana"].discover("time")
-        async with at["ana"].websocket("/mcp") as socket:
-            await socket.send_message(modern("tools/call", CALL).decode())
-            assert json.loads(await socket.get_message())["error"]["data"]["type"] == "insufficient_scope"
-            await socket.send_message(json.dumps(message("tools/call", CALL)))
-            assert json.loads(await socket.get_message())["error"]["data"]["type"] == "insufficient_scope"
+        async with at["ana"].socket("/mcp") as socket:
+            await socket.send(modern("tools/call", CALL))
+            assert (await socket.next())["error"]["data"]["type"] == "insufficient_scope"
+            await socket.send(message("tools/call", CALL))
+            assert (await socket.next())["error"]["data"]["type"] == "insufficient_scope"
         at.keys["none"] = signed(scope="profile")
         answer = await at["none"].send("tools/list")
         assert (answer.status_code, challenge(answer)) == (403, line)
@@ -213,14 +213,14 @@ async def test_what_is_open_ends_with_the_token(start: Start) -> None:
         soon = at[signed(exp=NOW + 3)]
         headers = {**soon.within(session).headers, "accept": "text/event-stream"}
         with trio.fail_after(10):
-            async with soon.websocket("/ws") as socket:
+            async with soon.socket("/ws") as socket:
                 async with at.http.stream("GET", "/mcp", headers=headers) as stream:
                     assert stream.status_code == 200
                     with pytest.raises(httpx2.RemoteProtocolError):
                         async for _ in stream.aiter_raw():
                             pass
                 with pytest.raises(ConnectionClosed):
-                    await socket.get_message()
+                    await socket.next()
 
 
 async def test_what_a_provider_has_revoked_ends_when_it_is_asked_again(
@@ -230,12 +230,12 @@ async def test_what_a_provider_has_revoked_ends_when_it_is_asked_again(
     there.said["opaque"] = {"active": True, "sub": "7", "aud": f"{PUBLIC}/mcp", "scope": "mcp:read"}
     async with start(issuer=ASKING) as at:
         with trio.fail_after(10):
-            async with at["opaque"].websocket("/ws") as socket:
-                await socket.send_message(json.dumps(message("ping")))
-                assert await socket.get_message()
+            async with at["opaque"].socket("/ws") as socket:
+                await socket.send(message("ping"))
+                assert await socket.next()
                 there.said.clear()
                 with pytest.raises(ConnectionClosed):
-                    await socket.get_message()
+                    await socket.next()
         assert (await at["opaque"].ask("GET", "/mcp")).status_code == 401
 
 
@@ -275,7 +275,7 @@ async def test_who_is_signed_in_is_out_as_soon_as_the_token_is_good_no_more(
             assert (await at.http.get("/api/me")).status_code == 401
         rejected = pytest.RaisesExc(ConnectionRejected, check=lambda error: error.status_code == 401)
         with pytest.RaisesGroup(rejected):
-            async with at.websocket(f"/ws?ticket={socket_ticket}"):
+            async with at.socket(f"/ws?ticket={socket_ticket}"):
                 pass
 
 
@@ -336,9 +336,9 @@ async def test_where_no_users_are_named_whoever_signs_in_is_a_member(start: Star
 async def test_a_provider_that_is_taken_out_of_the_file_lets_nobody_in_and_ends_what_is_open(start: Start) -> None:
     async with start(auth="both") as at:
         with trio.fail_after(20):
-            async with at[signed()].websocket("/ws") as socket:
+            async with at[signed()].socket("/ws") as socket:
                 identity = {**PEOPLE, "issuers": [{"issuer": "https://other.example"}]}
                 await at.edit(SERVERS, auth="both", identity=identity, public_url=PUBLIC)
                 with pytest.raises(ConnectionClosed):
-                    await socket.get_message()
+                    await socket.next()
         assert (await at[signed()].ask("GET", "/mcp")).status_code == 401

@@ -39,13 +39,12 @@ async def replies(asked: dict[str, Any], fake: FakeServer) -> AsyncIterator[byte
 
 
 async def over_websocket(at: World, path: str, fake: FakeServer) -> Any:
-    async with at.websocket(path) as socket:
-        await socket.send_message(legacy("initialize", INITIALIZE, id_=0).decode())
-        await socket.get_message()
-        await socket.send_message(legacy("tools/call", CALLS[path]).decode())
-        async for reply in replies(json.loads(await socket.get_message()), fake):
-            await socket.send_message(reply.decode())
-        return json.loads(await socket.get_message())
+    async with at.socket(path) as socket:
+        await socket.greet(elicitation={})
+        await socket.send(legacy("tools/call", CALLS[path]))
+        async for reply in replies(await socket.next(), fake):
+            await socket.send(reply)
+        return await socket.next()
 
 
 async def over_http(at: World, path: str, fake: FakeServer) -> Any:

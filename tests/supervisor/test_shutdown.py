@@ -110,16 +110,16 @@ async def test_a_call_that_outlasts_the_drain_may_be_repeated_if_its_tool_says_s
 async def test_calls_over_websocket_that_outlast_the_drain_are_told_so_before_it_closes(
     tmp_path: Path, data: DataDir
 ) -> None:
-    async with running(tmp_path, data) as at, at.websocket("/mcp") as socket:
+    async with running(tmp_path, data) as at, at.socket("/mcp") as socket:
         for id_ in range(3):
-            await socket.send_message(json.dumps(call(id_, **ENVELOPE)))
+            await socket.send(call(id_, **ENVELOPE))
         await in_flight(at, 3)
         at.closing.set()
-        answers = [json.loads(await socket.get_message()) for _ in range(3)]
+        answers = [await socket.next() for _ in range(3)]
         for id_, answer in enumerate(sorted(answers, key=lambda answer: answer["id"])):
             assert_told(answer, id_)
         with pytest.raises(ConnectionClosed) as caught:
-            await socket.get_message()
+            await socket.next()
         reason = caught.value.reason
         assert reason is not None
         assert reason.code == 1001
@@ -131,15 +131,15 @@ async def test_calls_that_end_within_the_drain_are_answered_and_new_ones_refused
         slow = {"tool_path": "good:sleep", "arguments": {"s": 0.5}}
         first = call(1, **ENVELOPE)
         first["params"] = {**first["params"], "arguments": slow}
-        async with at.websocket("/mcp") as socket:
-            await socket.send_message(json.dumps(first))
+        async with at.socket("/mcp") as socket:
+            await socket.send(first)
             await in_flight(at, 1)
             at.closing.set()
-            await socket.send_message(json.dumps(call(2, **ENVELOPE)))
-            refused = json.loads(await socket.get_message())
+            await socket.send(call(2, **ENVELOPE))
+            refused = await socket.next()
             assert refused["id"] == 2
             assert refused["error"]["data"] == {"type": "shutdown", "outcome": "not_sent", "retryable": True}
-            answer = json.loads(await socket.get_message())
+            answer = await socket.next()
             assert (answer["id"], answer["result"]["structuredContent"]) == (1, {"s": 0.5})
 
 

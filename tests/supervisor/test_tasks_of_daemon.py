@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +28,11 @@ async def test_a_modern_client_has_tasks_over_every_transport(tmp_path: Path, da
             assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, -32020)
             unknown = await send("tasks/get", ABLE, taskId="another")
             assert (unknown.status_code, unknown.json()["error"]["code"]) == (400, -32602)
-            async with at.websocket(path) as socket:
+            async with at.socket(path) as socket:
                 cancel = modern("tasks/cancel", {"taskId": task["taskId"]}, clientCapabilities=ABLE)
-                await socket.send_message(cancel.decode())
-                said = json.loads(await socket.get_message())
+                await socket.send(cancel)
+                said = await socket.next()
                 assert said.get("result", said.get("error", {}).get("code")) in ({"resultType": "complete"}, -32602)
-                await socket.send_message(modern("tasks/get", {"taskId": task["taskId"]}).decode())
-                assert json.loads(await socket.get_message())["error"]["code"] == -32021
+                await socket.send(modern("tasks/get", {"taskId": task["taskId"]}))
+                assert (await socket.next())["error"]["code"] == -32021
         assert server.made == len(TOOLS)

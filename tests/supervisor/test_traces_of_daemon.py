@@ -196,18 +196,14 @@ async def test_searches_starts_and_readings_have_spans(scene: Scene) -> None:
 
 
 async def test_a_question_during_a_call_is_part_of_its_trace(scene: Scene) -> None:
-    async with scene.run() as at, at.websocket("/mcp") as socket:
-        info = {"clientInfo": {"name": "c", "version": "1"}, "capabilities": {"elicitation": {}}}
-        greeting = message("initialize", {"protocolVersion": "2025-11-25", **info})
-        await socket.send_message(json.dumps(greeting))
-        await socket.get_message()
-        await socket.send_message(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    async with scene.run() as at, at.socket("/mcp") as socket:
+        await socket.greet(elicitation={})
         params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "desk:ask", "arguments": {}}}
-        await socket.send_message(json.dumps(message("tools/call", params, 2)))
-        question = json.loads(await socket.get_message())
+        await socket.send(message("tools/call", params, 2))
+        question = await socket.next()
         assert question["method"] == "elicitation/create"
-        await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}))
-        assert json.loads(await socket.get_message())["id"] == 2
+        await socket.send({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
+        assert (await socket.next())["id"] == 2
     asked = scene.of("elicitation/create")
     assert scene.children(scene.of("tools/call ask")) == ["elicitation/create"]
     assert (asked.kind, asked.status.status_code) == (SpanKind.CLIENT, StatusCode.UNSET)

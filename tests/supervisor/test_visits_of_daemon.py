@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trio_websocket import WebSocketConnection
-
 from supervisor.host.datadir import DataDir
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.scenario.client import Socket, message
 from tests.scenario.daemon import A, World, world
 
 ABLE: dict[str, Any] = {"elicitation": {"url": {}}}
@@ -32,36 +31,21 @@ def call(path: str, **arguments: Any) -> bytes:
     return legacy("tools/call", params)
 
 
-class Peer:
-    """A legacy client over a WebSocket, which is in a session."""
+async def visit(socket: Socket, path: str, **arguments: Any) -> list[Any]:
+    """Call, say yes to every question, and return what came up to the answer."""
+    await socket.send(call(path, **arguments))
+    said = [await socket.next()]
+    while said[-1].get("id") != 1:
+        if "id" in said[-1]:
+            await socket.send({"jsonrpc": "2.0", "id": said[-1]["id"], "result": {"action": "accept"}})
+        said.append(await socket.next())
+    return said
 
-    def __init__(self, socket: WebSocketConnection) -> None:
-        self._socket = socket
 
-    async def greet(self, capabilities: Any = ABLE) -> Peer:
-        await self._socket.send_message(initialize(capabilities).decode())
-        await self.next()
-        await self._socket.send_message(legacy("notifications/initialized", id_=None).decode())
-        return self
-
-    async def next(self) -> Any:
-        return json.loads(await self._socket.get_message())
-
-    async def visit(self, path: str, **arguments: Any) -> list[Any]:
-        """Call, say yes to every question, and return what came up to the answer."""
-        await self._socket.send_message(call(path, **arguments).decode())
-        said = [await self.next()]
-        while said[-1].get("id") != 1:
-            if "id" in said[-1]:
-                yes = {"jsonrpc": "2.0", "id": said[-1]["id"], "result": {"action": "accept"}}
-                await self._socket.send_message(json.dumps(yes))
-            said.append(await self.next())
-        return said
-
-    async def pinged(self) -> Any:
-        """What comes first after a ping."""
-        await self._socket.send_message(legacy("ping", id_="ping").decode())
-        return await self.next()
+async def pinged(socket: Socket) -> Any:
+    """What comes first after a ping."""
+    await socket.send(message("ping", id_="ping"))
+    return await socket.next()
 
 
 def complete(id_: str) -> dict[str, Any]:
@@ -72,19 +56,19 @@ PONG = {"jsonrpc": "2.0", "id": "ping", "result": {}}
 
 
 async def over_websockets(at: World, path: str, fake: FakeServer) -> None:
-    async with at.websocket(path) as first, at.websocket(path) as second:
-        one, two = await Peer(first).greet(), await Peer(second).greet()
-        asked, _ = await one.visit(path, ids=["a"])
+    async with at.socket(path) as first, at.socket(path) as second:
+        one, two = await first.greet(**ABLE), await second.greet(**ABLE)
+        asked, _ = await visit(one, path, ids=["a"])
         assert (asked["method"], asked["params"]["elicitationId"]) == ("elicitation/create", "a")
         await fake.visited("a")
         assert await one.next() == complete("a")
-        assert complete("b") in await two.visit(path, ids=["b"], done=["b"])
-        (refused,) = await one.visit(path, by_error=["c"])
+        assert complete("b") in await visit(two, path, ids=["b"], done=["b"])
+        (refused,) = await visit(one, path, by_error=["c"])
         assert (refused["error"]["code"], refused["error"]["data"]["elicitations"][0]["elicitationId"]) == (-32042, "c")
         for id_ in ("b", "foreign", "a", "c"):
             await fake.visited(id_)
         assert await one.next() == complete("c")
-        assert (await one.pinged(), await two.pinged()) == (PONG, PONG)
+        assert (await pinged(one), await pinged(two)) == (PONG, PONG)
 
 
 async def over_http(at: World, path: str, fake: FakeServer) -> None:

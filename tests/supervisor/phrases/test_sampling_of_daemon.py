@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trio_websocket import WebSocketConnection
 
 from supervisor.host.datadir import DataDir
 from tests.fakes.chat_model import answer_to
 from tests.fakes.http_client import JSON_HEADERS, legacy
-from tests.scenario.client import Client, eventually
+from tests.scenario.client import Client, Socket, eventually
 from tests.scenario.daemon import A, world
 from tests.supervisor.phrases.test_model_of_daemon import QUESTION, SAID, clock, until_found
 
@@ -79,15 +78,15 @@ class HttpSession:
 class SocketSession:
     """The same over a WebSocket."""
 
-    def __init__(self, socket: WebSocketConnection) -> None:
+    def __init__(self, socket: Socket) -> None:
         self._socket = socket
 
     async def search(self, answer: Answer) -> tuple[Any, list[str]]:
         asked: list[str] = []
-        await self._socket.send_message(legacy("tools/call", SEARCH, id_=7).decode())
-        while (said := json.loads(await self._socket.get_message())).get("id") != 7:
+        await self._socket.send(legacy("tools/call", SEARCH, id_=7))
+        while (said := await self._socket.next()).get("id") != 7:
             asked.append(said["method"])
-            await self._socket.send_message(answered(said, answer).decode())
+            await self._socket.send(answered(said, answer))
         return said, asked
 
 
@@ -102,9 +101,9 @@ async def over_http(at: Client, capabilities: dict[str, Any] = ABLE, name: str =
 
 @asynccontextmanager
 async def over_websocket(at: Client, capabilities: dict[str, Any] = ABLE, name: str = "a") -> AsyncIterator[Session]:
-    async with at.websocket("/ws") as socket:
-        await socket.send_message(greeting(capabilities, name).decode())
-        await socket.get_message()
+    async with at.socket("/ws") as socket:
+        await socket.send(greeting(capabilities, name))
+        await socket.next()
         yield SocketSession(socket)
 
 

@@ -188,19 +188,17 @@ ANSWERS: list[tuple[dict[str, Any], bool]] = [
 async def test_a_legacy_client_is_asked_by_requests_and_nothing_but_a_yes_is_one(tmp_path: Path, data: DataDir) -> None:
     async with (
         plugged(tmp_path, data, people={"ask": [asking("confirmation")]}) as now,
-        now.at.websocket("/mcp/servers/a") as socket,
+        now.at.socket("/mcp/servers/a") as socket,
     ):
-        who = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "a"}}
-        await socket.send_message(json.dumps(message("initialize", who, 0)))
-        await socket.get_message()
+        await socket.greet(elicitation={})
         params = {"name": "echo", "arguments": {"n": 1}}
         for id_, (answer, runs) in enumerate(ANSWERS, 1):
             before = now.calls
-            await socket.send_message(json.dumps(message("tools/call", params, id_)))
-            asked = json.loads(await socket.get_message())
+            await socket.send(message("tools/call", params, id_))
+            asked = await socket.next()
             assert asked["params"]["message"] == "[plugin people] What is it?"
-            await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}))
-            result = json.loads(await socket.get_message())["result"]
+            await socket.send({"jsonrpc": "2.0", "id": asked["id"], "result": answer})
+            result = (await socket.next())["result"]
             assert bool(result.get("isError")) is not runs, answer
             assert now.calls - before == runs, answer
 

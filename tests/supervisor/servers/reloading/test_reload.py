@@ -261,14 +261,13 @@ async def test_who_ask_at_once_share_a_reading_that_began_after_they_asked(tmp_p
 async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_question_nor_call(
     tmp_path: Path, data: DataDir
 ) -> None:
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c"}}
     async with world(tmp_path, data, {"a": A}) as shown:
         shown.fakes["a"].tools.append(tool("ask"))
         await shown.ordered("a", "refresh")
-        async with shown.websocket("/mcp/servers/a") as socket:
-            for id_, method, params in ((0, "initialize", hello), (1, "tools/call", {"name": "ask", "arguments": {}})):
-                await socket.send_message(json.dumps(message(method, params, id_)))
-                asked = json.loads(await socket.get_message())
+        async with shown.socket("/mcp/servers/a") as socket:
+            await socket.greet(elicitation={})
+            await socket.send(message("tools/call", {"name": "ask", "arguments": {}}))
+            asked = await socket.next()
             assert asked["method"] == "elicitation/create"
             async with trio.open_nursery() as nursery:
                 for _ in range(3):
@@ -276,8 +275,8 @@ async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_ques
                 shown.write({"a": B})
             assert shown.fakes["a"].starts == 1
             reply = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}
-            await socket.send_message(json.dumps(reply))
-            told = json.loads(await socket.get_message())
+            await socket.send(reply)
+            told = await socket.next()
             assert (told["id"], "result" in told) == (1, True), told
             assert "decline" in json.dumps(told)
         assert (await shown.reload())["outcome"] == "unchanged"
