@@ -118,6 +118,10 @@ class World(Client):
         self.keys[user] = answer.json()["token"]
         return str(answer.json()["id"])
 
+    async def revoke(self, id_: str) -> None:
+        """Make a token of `admit` none."""
+        await self.order("DELETE", f"/access-tokens/{id_}")
+
     def connect(self, server: DeployedServer) -> MemoryTransport:
         return MemoryTransport(self.fakes[server_of(server.name)].serve)
 

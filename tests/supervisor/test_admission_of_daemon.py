@@ -173,7 +173,7 @@ async def own(at: World, late_s: list[float]) -> list[Credential]:
         id_ = await at.admit(user, **more)
         shown.append(bearer(what, column, at.keys[user], user))  # type: ignore[arg-type]
         if "revoked" in what:
-            await at.order("DELETE", f"/access-tokens/{id_}")
+            await at.revoke(id_)
         if "server" in more and "another" not in what and "expired" not in what:
             shown.append(Credential("one in the address", "one server", token=at.keys[user]))
     late_s[0] += 61.0

@@ -297,7 +297,7 @@ async def test_a_stream_ends_when_its_token_is_revoked(tmp_path: Path, data: Dat
         id_ = await at.admit("ben")
         async with at["ben"].reading() as reader:
             assert (await reader.next())[1] == "hello"
-            await at.operator.ask("DELETE", f"/api/access-tokens/{id_}")
+            await at.revoke(id_)
             await reader.rest()
 
 

@@ -43,7 +43,7 @@ async def test_a_token_that_was_revoked_while_a_node_was_away_stays_so_after_a_s
             await until_known([a, b], id_)
             assert (await b[token].send("ping")).status_code == 200
         async with at("b") as b:
-            await b.order("DELETE", f"/access-tokens/{id_}")
+            await b.revoke(id_)
         engine.kill()
         engine.start()
         await settle(engine)
@@ -60,7 +60,7 @@ async def test_a_revoked_token_is_not_brought_back_by_an_old_record_in_the_engin
         async with fleet_node(tmp_path, engine, "a", SERVERS, auth="tokens") as at:
             id_ = await at.admit("ana")
             old = await client.hgetall(records)
-            await at.order("DELETE", f"/access-tokens/{id_}")
+            await at.revoke(id_)
             token = at.keys["ana"]
         await client.hset(records, {key: value for key, value in old.items() if key})
         async with fleet_node(tmp_path, engine, "a", SERVERS, auth="tokens") as at:

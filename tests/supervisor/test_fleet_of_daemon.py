@@ -339,7 +339,7 @@ async def test_a_token_that_is_made_at_one_node_is_good_at_both_until_it_is_revo
         await until_status(b, 200)
         listed = (await b.operator.page("/api/access-tokens"))["tokens"]
         assert [row["id"] for row in listed] == [id_]
-        await b.order("DELETE", f"/access-tokens/{id_}")
+        await b.revoke(id_)
         assert (await b[token].send("ping")).status_code == 401
         await until_status(a, 401)
         two.engine.kill()
