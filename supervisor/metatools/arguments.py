@@ -360,7 +360,8 @@ def read_resource(arguments: msgspec.Raw) -> str:
     uri, server = first(given, URI_KEYS), _said_once(READ_RESOURCE, SERVER_KEYS, given, outer)
     if not isinstance(uri, str) or not uri.strip():
         raise invalid(READ_RESOURCE, "'uri' must be a string such as 'docs|file:///readme.md'", given)
-    uri, beside = uri.strip(), server.strip() if isinstance(server, str) else ""
+    servers = texts(server)
+    uri, beside = uri.strip(), servers[0].strip() if len(servers) == 1 else ""
     named = (split_resource(uri) or ("", ""))[0]
     if not beside or squash(named) == squash(beside):
         return uri

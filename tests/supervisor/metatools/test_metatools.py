@@ -167,6 +167,30 @@ def test_a_resource_of_one_server_with_another_beside_it_is_refused() -> None:
     assert tools.read_resource(raw({"uri": "http://a|b", "server": "docs"})) == "docs|http://a|b"
     with pytest.raises(InvalidArguments, match="'uri' is of server 'docs', and beside it stands another"):
         tools.read_resource(raw({"uri": "docs|file:///a", "server": "wiki"}))
+    with pytest.raises(InvalidArguments, match=f"'uri' is of server '{'d' * 64}', and beside it stands another"):
+        tools.read_resource(raw({"uri": f"{'d' * 65}|file:///a", "server": "wiki"}))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (" docs|file:///a\n", "docs|file:///a"),
+        (" file:///a", "file:///a"),
+        ({"uri": " file:///a ", "server": " docs "}, "docs|file:///a"),
+        ({"uri": "file:///a", "servers": ["docs"]}, "docs|file:///a"),
+        ({"uri": "docs|file:///a", "server": 3}, "docs|file:///a"),
+        ({"uri": "docs|file:///a", "servers": ["docs", "wiki"]}, "docs|file:///a"),
+        ({"uri": "urn:a|b", "server": "docs"}, "docs|urn:a|b"),
+        ({"uri": "/a|b", "server": "docs"}, "docs|/a|b"),
+    ],
+)
+def test_a_resource_is_understood_in_whichever_way_its_server_stands_there(written: Any, meant: str) -> None:
+    assert tools.read_resource(raw(written)) == meant
+
+
+def test_a_sentence_is_no_resource() -> None:
+    with pytest.raises(InvalidArguments):
+        tools.read_resource(raw("read me the notes"))
 
 
 @pytest.mark.parametrize(
@@ -175,6 +199,7 @@ def test_a_resource_of_one_server_with_another_beside_it_is_refused() -> None:
         {"uri": "file:///a", "server": "docs", "server_name": "wiki"},
         {"server": "wiki", "arguments": {"uri": "file:///a", "server": "docs"}},
         {"server": "wiki", "arguments": {"uri": "docs|file:///a"}},
+        {"servers": ["wiki"], "uri": "docs|file:///a"},
     ],
 )
 def test_a_resource_of_two_servers_is_read_from_none(written: Any) -> None:
