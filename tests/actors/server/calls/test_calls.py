@@ -17,6 +17,7 @@ from actors.launch import launch_name
 from actors.life.breakers import Breakers
 from actors.messages import CallServer, Result
 from actors.principal import LOCAL, Principal
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.server.calls.calls import CallBreakers, Calls
 from actors.server.calls.errors import Delay
 from actors.server.calls.gate import ApprovalGate
@@ -64,6 +65,11 @@ def error_of(call: Call) -> SupervisorError:
 def anything(size: int) -> Mark | None:
     """The place of something that has left."""
     return Mark(Outbox(1, 1), -size)
+
+
+def nothing(size: int) -> Mark | None:
+    """The place of something of which no byte has left."""
+    return Mark(Outbox(1, 1), size)
 
 
 def test_calls_are_sent_in_order_up_to_the_limit() -> None:
@@ -127,6 +133,35 @@ def test_a_call_in_flight_at_the_exit_has_an_unknown_outcome_and_a_waiting_one_w
     assert (error_of(first).kind, error_of(first).outcome) == ("crashed", "unknown")
     assert (error_of(second).kind, error_of(second).outcome) == ("unavailable", "not_sent")
     assert (calls.in_flight, len(calls.waiting), calls.failures) == (0, 0, 2)
+
+
+def test_calls_of_which_no_byte_left_wait_in_their_old_places_as_if_they_had_not_been_sent() -> None:
+    calls = calls_of_server()
+    sent = [admit(calls, deadline_s=30) for _ in range(2)]
+    list(calls.sendable(2, 0.0, nothing))
+    assert [call.reply.queued for call in sent] == [False, False]
+    later = admit(calls)
+    calls.fail_in_flight("it ended", 1.0)
+    assert list(calls.waiting.values()) == [*sent, later]
+    assert calls._queue.size == sum(call.size for call in (*sent, later))
+    assert [(call.reply.queued, call.left) for call in sent] == [(True, False)] * 2
+    assert list(calls.sendable(1, 2.0, anything)) == sent[:1]
+    time_out(calls, 30)
+    assert [(error_of(call).kind, error_of(call).outcome) for call in sent] == [
+        ("timeout", "unknown"),
+        ("starting", "not_sent"),
+    ]
+
+
+def test_a_call_refused_for_its_headers_by_a_server_that_ended_is_not_refused_by_the_next_one() -> None:
+    calls = calls_of_server()
+    call = admit(calls)
+    list(calls.sendable(1, 0.0, anything))
+    call.refused, call.mirrors, call.mark = RemoteError(ErrorObject(-32020, "other headers")), (), None
+    calls.fail_in_flight("it ended", 1.0)
+    assert list(calls.sendable(1, 2.0, anything)) == [call]
+    calls.on_listed()
+    assert (calls.in_flight, call.reply.settled) == (1, False)
 
 
 def test_deadlines_fail_by_whether_the_call_was_sent() -> None:
