@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.marks import digest_of
 from actors.catalogue.trust import Pins
-from actors.errors import ServerExited, ToolHeld, TooManyCalls
+from actors.errors import ServerExited, ServerStarting, ToolHeld, TooManyCalls
 from actors.facts import InstanceChanged
 from actors.life.states import State
 from actors.messages import CallServer, RestartServer, ServerListed, SleepServer
@@ -145,6 +145,55 @@ async def test_what_waits_at_one_that_dies_goes_to_another_one(autojump_clock: M
                 ended.append(error.outcome)
         assert sorted(ended) == ["answered"] * 3 + ["unknown"]
         assert trio.current_time() < 20
+
+
+async def test_a_call_that_was_at_all_of_them_as_they_died_is_told_so_at_once(autojump_clock: MockClock) -> None:
+    async with crowd(local(2, max_in_flight=1, backoff_initial_s=1000, stable_s=5000)) as running:
+        await running.busy(2)
+        _, _, last = (running.submit("who", {"s": 500}) for _ in range(3))
+        await trio.sleep(1)
+        for each in running.made:
+            assert not last.settled
+            each.scope.cancel()
+            await wait_all_tasks_blocked()
+        with pytest.raises((ServerExited, ServerStarting)) as raised:
+            last.result()
+        assert raised.value.outcome == "not_sent"
+
+
+async def test_no_more_calls_wait_for_those_that_died_than_may_wait(autojump_clock: MockClock) -> None:
+    async with crowd(local(3, max_in_flight=1, max_queued=1, backoff_initial_s=1000, stable_s=5000)) as running:
+        await running.busy(3)
+        replies = [running.submit("who", {"s": 500}) for _ in range(6)]
+        await trio.sleep(1)
+        for each in running.made:
+            each.scope.cancel()
+        await wait_all_tasks_blocked()
+        assert [reply.settled for reply in replies].count(False) <= 1
+
+
+async def test_what_a_call_waits_before_it_has_an_instance_and_then_there_is_of_its_time_as_one(
+    autojump_clock: MockClock,
+) -> None:
+    async with crowd(local(2, max_in_flight=1)) as running:
+        running.members["start_s"] = 50.0
+        begin = trio.current_time()
+        first, second = (running.submit("who", {"s": 10}) for _ in range(2))
+        third = running.submit("who", {"s": 10}, deadline_s=5.0)
+        with pytest.raises(ServerStarting) as raised:
+            await third.wait()
+        assert raised.value.outcome == "not_sent"
+        assert trio.current_time() - begin == pytest.approx(5.0)
+        assert [(await reply.wait()).waited_s for reply in (first, second)] == pytest.approx([0, 10])
+
+
+async def test_the_process_that_has_a_call_hears_that_nobody_waits_for_it(autojump_clock: MockClock) -> None:
+    async with crowd() as running:
+        reply = running.submit("who", {"s": 10})
+        await trio.sleep(1)
+        reply.abandon()
+        await wait_all_tasks_blocked()
+        assert running.made[0].count("notifications/cancelled") == 1
 
 
 # Bound to one ---------------------------------------------------------------------------------------------------------
