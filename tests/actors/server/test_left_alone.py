@@ -317,6 +317,22 @@ async def test_lists_that_cannot_be_read_are_left_alone(autojump_clock: MockCloc
         assert open_in(rig) == []
 
 
+async def test_lists_whose_pages_get_lost_are_left_alone(autojump_clock: MockClock) -> None:
+    settings = ServerSettings(idle_timeout_s=0, probe_interval_s=1e6)
+    async with running_server(settings=settings) as rig:
+        await rig.wake()
+        rig.fake.silent_at = {"tools/list"}
+        for _ in range(2):
+            assert open_in(rig) == []
+            await rig.fake.notify("notifications/tools/list_changed")
+            await trio.sleep(10)
+            request = next(each for each in reversed(rig.fake.messages) if each["method"] == "tools/list")
+            failure = Failure(id=json.dumps(request["id"]).encode(), cause="protocol", reason="HTTP 502", sent=True)
+            await rig.actor.address.tell(Received(rig.actor.life.incarnation, (), failure=failure))
+            await wait_all_tasks_blocked()
+        assert open_in(rig) == ["discovery"]
+
+
 async def test_a_change_of_what_a_call_may_take_closes_all(autojump_clock: MockClock) -> None:
     directory: Directory[ServerMessage] = Directory()
     async with running_server(settings=AWAKE) as rig:

@@ -11,8 +11,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Tool
+from actors.errors import ServerError
 from actors.life.states import State
-from actors.messages import ServerListed
+from actors.messages import RefreshServer, ServerListed
 from actors.protocol.listing import ListLimits
 from actors.server import ServerSettings
 from tests.actors.server.rig import running_server
@@ -116,6 +117,27 @@ async def test_a_failing_reading_keeps_what_is_known_and_says_that_it_is_partial
         offer = rig.of(ServerListed)[0].offer
         assert offer.partial
         assert "tools/list" in offer.problems[0]
+
+
+async def test_a_failing_reading_is_counted_and_told_to_who_asked_for_it_until_the_next_that_comes_to_its_end(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await rig.wake()
+        rig.fake.errors_at = dict(FAILURE)
+        with pytest.raises(ServerError, match=r"its tools could not be listed: .*resources/list prompts/list"):
+            await rig.actor.address.ask(RefreshServer(server="s"))
+        counted = rig.actor.status().discovery
+        assert (counted.count, counted.failures) == (1, 1)
+        rig.fake.errors_at = {}
+        await trio.sleep(5)
+        await rig.actor.address.ask(RefreshServer(server="s"))
+        counted = rig.actor.status().discovery
+        assert (counted.count, counted.failures) == (2, 1)
+        await rig.until_listed(3)
+        first, failed, again = rig.of(ServerListed)
+        assert [bool(each.failure) for each in (first, failed, again)] == [False, True, False]
+        assert again.seconds == counted.last_s
 
 
 @pytest.mark.case("L05")
