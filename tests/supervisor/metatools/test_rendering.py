@@ -68,7 +68,15 @@ def test_a_pointer_may_lead_into_a_list() -> None:
         {"x": {"$ref": "#/$defs/Missing"}, "$defs": {}},
         {"x": {"$ref": "https://example.com/schema.json"}},
         {"x": {"$ref": "other.json#/a"}},
+        {"x": {"$ref": "#x/$defs/A"}, "$defs": {"A": {}, "": {}}},
+        {"x": {"$ref": "$$$defs/A"}, "$defs": {"A": {}}},
         {"anyOf": [{"$ref": "#/anyOf/7"}]},
+        {"anyOf": [{"$ref": "#/anyOf/1"}]},
+        {"anyOf": [{"$ref": "#/anyOf/²"}, {}]},
+        {"anyOf": [{"$ref": "#/anyOf/x"}, {}]},
+        {"anyOf": [{"$ref": "#/anyOf/" + "1" * 5000}, {}]},
+        {"x": {"$ref": "#/title/0"}, "title": "0"},
+        {"x": {"$ref": "#/minimum/0"}, "minimum": 0},
     ],
 )
 def test_what_does_not_end_or_lead_anywhere_is_given_whole(schema: Any) -> None:
@@ -94,6 +102,23 @@ def test_references_that_double_with_each_level_are_given_up_soon() -> None:
     started = time.perf_counter()
     assert inlined(schema) == schema
     assert time.perf_counter() - started < 1.0
+
+
+@pytest.mark.parametrize(("levels", "whole"), [(20, False), (21, True)])
+def test_references_are_followed_through_twenty_others_and_no_more(levels: int, whole: bool) -> None:
+    defined: dict[str, Any] = {f"L{n}": {"$ref": f"#/$defs/L{n + 1}"} for n in range(1, levels)}
+    schema = {"x": {"$ref": "#/$defs/L1"}, "$defs": {**defined, f"L{levels}": {"type": "null"}}}
+    assert inlined(schema) == (schema if whole else {"x": {"type": "null"}})
+
+
+@pytest.mark.parametrize(("items", "whole"), [(9996, False), (9997, True)])
+def test_a_schema_of_more_than_ten_thousand_parts_keeps_its_references(items: int, whole: bool) -> None:
+    schema = {"a": {"$ref": "#/$defs/a"}, "x": [0] * items, "$defs": {"a": {}}}
+    assert inlined(schema) == (schema if whole else {"a": {}, "x": [0] * items})
+
+
+def test_a_reference_to_what_is_no_object_stands_for_that() -> None:
+    assert inlined({"x": {"$ref": "#/$defs/a", "title": "A"}, "$defs": {"a": True}}) == {"x": True}
 
 
 def test_a_reference_as_long_as_a_schema_is_not_read_again_for_each_that_leads_to_it(
