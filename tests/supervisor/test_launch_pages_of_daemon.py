@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,14 @@ OF_ANA, OF_BEN = "as_canary_ana_1_beta", "as_canary_ben_1_beta"
 """A tool of the launch of each; the real server would not say their secrets."""
 
 
-def doorway(directory: Path, data: DataDir) -> AbstractAsyncContextManager[World]:
+@asynccontextmanager
+async def doorway(directory: Path, data: DataDir, *users: str) -> AsyncIterator[World]:
+    """Run a daemon until the launches of the forge are ready that these users have."""
     people = {user: {"role": role} for user, role in ROLES.items()}
-    return launches_doorway(directory, data, Processes(), OF_ROLES, people=people)
+    async with launches_doorway(directory, data, Processes(), OF_ROLES, people=people) as at:
+        for user in users:
+            await at[user].until_tool("forge__use_forge")
+        yield at
 
 
 async def tools(at: World, who: str, **query: str) -> dict[str, Any]:
@@ -46,9 +52,7 @@ def section(shown: Element, name: str) -> Element:
 
 
 async def test_whoever_asks_has_the_tools_of_their_own_launches_and_of_no_others(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        for who in ("ana", "ben"):
-            await at[who].until_tool("forge__use_forge")
+    async with doorway(tmp_path, data, "ana", "ben") as at:
         await at["ben"].until_tool("look__as___mode_dark")
         common = {"clock:as_anybody", "clock:use_clock"}
         plain, dark = {"look:as___mode_plain", "look:use_look"}, {"look:as___mode_dark", "look:use_look"}
@@ -68,9 +72,7 @@ async def test_whoever_asks_has_the_tools_of_their_own_launches_and_of_no_others
 
 
 async def test_the_page_of_ones_own_tool_is_there_and_it_can_be_tried(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        for who in ("ana", "ben"):
-            await at[who].until_tool("forge__use_forge")
+    async with doorway(tmp_path, data, "ana", "ben") as at:
         listed = section(await page(at, "ana", "/ui/tools?servers=forge"), "tools")
         assert listed.one("h2").text == "2 tools"
         links = [each.attributes["href"] for each in listed.one("tbody").all("a")]
@@ -87,9 +89,7 @@ async def test_the_page_of_ones_own_tool_is_there_and_it_can_be_tried(tmp_path: 
 
 
 async def test_the_page_of_a_launch_says_for_whom_it_is_and_what_it_offers(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        for who in ("ana", "ben"):
-            await at[who].until_tool("forge__use_forge")
+    async with doorway(tmp_path, data, "ana", "ben") as at:
         await at["ana"].executed("forge:use_forge")
         of_ana, of_ben = await launch(at, "ana", "forge"), await launch(at, "ben", "forge")
         own = await page(at, "ana", f"/ui/servers/{of_ana}")
@@ -151,8 +151,7 @@ async def test_the_page_of_a_server_says_for_whom_it_runs_and_whose_values_are_m
 
 
 async def test_who_may_not_give_for_others_is_asked_for_what_is_their_own(tmp_path: Path, data: DataDir) -> None:
-    async with doorway(tmp_path, data) as at:
-        await at["ben"].until_tool("forge__use_forge")
+    async with doorway(tmp_path, data, "ben") as at:
         people = section(await page(at, "cem", "/ui/servers/forge"), "people")
         assert "Missing: your TOKEN" in people.text
         assert "dan" not in people.text, "an auditor is not told who lacks what"
@@ -166,9 +165,7 @@ async def test_launches_that_are_not_listed_are_counted(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("supervisor.front.ui.pages.MAX_NAMES", 1)
-    async with doorway(tmp_path, data) as at:
-        for who in ("ana", "ben"):
-            await at[who].until_tool("forge__use_forge")
+    async with doorway(tmp_path, data, "ana", "ben") as at:
         people = section(await page(at, "ana", "/ui/servers/forge"), "people")
         assert len(people.all("a")) == 1
         assert [each.text for each in figures_of(people) if each.place.endswith("p")] == [
