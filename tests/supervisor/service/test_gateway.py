@@ -245,6 +245,26 @@ async def test_a_meta_tool_is_not_called_through_itself(path: str) -> None:
         assert "call it directly" in failure({"result": found})["message"]
 
 
+async def test_what_a_server_gave_is_counted_whatever_is_shown_of_it() -> None:
+    records: list[CallRecord] = []
+
+    def note(record: CallRecord, given: CallArguments | None = None) -> None:
+        records.append(record)
+
+    large = {"content": [{"type": "text", "text": json.dumps({"id": 7, "rest": "x" * 50_000})}]}
+
+    class Server(FileServer):
+        def called(self, name: str) -> Any:
+            return large
+
+    asked = {"tool_path": "files:echo", "arguments": {}, "pick": ["$.id"]}
+    params = json.dumps({"name": "execute_mcp_tool", "arguments": asked}).encode()
+    async with served({"files": Server("legacy", CAPABILITIES)}, Settings(), used=note) as running:
+        shown = await running.gateway.perform(exchange(LEGACY, "tools/call", params))
+    (record,) = records
+    assert (record.outcome, record.bytes_out, len(shown) < 1000) == ("ok", len(json.dumps(large)), True)
+
+
 async def test_results_that_say_error_pass_and_errors_are_results_that_name_the_server() -> None:
     async with gateway() as rig:
         assert (await rig.execute("files:fails", {}))["isError"] is True
