@@ -229,7 +229,7 @@ class SelfDescription:
         """Return what clients are told of skills: that there are some, and what all have that offer them."""
         offered = [json.at(each.capabilities, "extensions", SKILLS) for each in offers]
         able = [json.members(each) for each in offered if each]
-        reads = bool(able) and all(bytes(each.get("directoryRead", b"")) == b"true" for each in able)
+        reads = all(bytes(each.get("directoryRead", b"")) == b"true" for each in able)
         return {SKILLS: {"directoryRead": True} if reads else {}} if able else {}
 
     def _tasks(self, version: str, offers: Iterable[Offer]) -> dict[str, Any]:

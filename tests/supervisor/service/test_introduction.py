@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
+import msgspec
 import pytest
 import trio
 from msgspec.structs import replace
@@ -14,15 +17,19 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
+from actors.protocol.agreement.versions import Era
+from actors.protocol.listing import SKILLS
+from actors.protocol.tasks import EXTENSION
 from actors.search.index import Index
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service import introduction as module
-from supervisor.service.introduction import FINDS, HOW, PAUSE_S, THERE, Introduction
+from supervisor.service.introduction import FINDS, HOW, PAUSE_S, THERE, Introduction, SelfDescription
 from supervisor.service.lookup.visible import Visible
 from supervisor.tokens.counting import Tiktoken, load_encoding
-from tests.fakes.exchanges import MODERN
+from tests.fakes.exchanges import LEGACY, MODERN
 from tests.fakes.published import Publisher, Served, served
+from tests.fakes.tool_catalogue import entry
 
 
 def tools(*names: str) -> list[dict[str, object]]:
@@ -58,6 +65,54 @@ async def test_servers_are_named_within_what_a_client_shows_that_holds_tools_bac
         await found.gateway.introduction.renew()
         assert f"{FINDS}: {', '.join(places)}, venue-0" in (await said(found))[:250].replace(";", ",")
         assert (await said(found)).count("lagos") == (1 if others == 40 else 2), "with its purpose, where there is room"
+
+
+def announced(version: str, *offered: Mapping[str, object], era: Era = "legacy", passes: bool = False) -> Any:
+    """Return the capabilities that a client is told of, of servers that have these."""
+    entries = {
+        f"s{number}": entry(f"s{number}", capabilities=msgspec.Raw(json.dumps(each).encode()), era=era)
+        for number, each in enumerate(offered)
+    }
+    seen = Visible(Latest(Catalogue(entries=entries, index=Index.empty())), Latest({}))
+    said = SelfDescription(seen, "1", "x", str, lambda: False, lambda principal: False, passes=passes)
+    client = replace(MODERN if version == MODERN.version else LEGACY, version=version)
+    body = said.answer(client, "server/discover" if client.era == "modern" else "initialize")
+    assert body is not None
+    return json.loads(body)["capabilities"]
+
+
+def test_clients_are_told_of_what_one_of_the_servers_does_in_words_that_they_know() -> None:
+    both = {"completions": {}, "logging": {}, "resources": {"subscribe": True}}
+    assert {*announced("2025-03-26", both, {})} == {"tools", "resources", "prompts", "completions", "logging"}
+    assert {*announced("2024-11-05", both, {})} == {"tools", "resources", "prompts", "logging"}
+    assert {*announced("2025-11-25", {}, {})} == {"tools", "resources", "prompts"}
+    assert announced("2025-11-25", both, {})["resources"] == {"listChanged": False, "subscribe": True}
+    assert announced("2025-11-25", {}, {})["resources"] == {"listChanged": False}
+
+
+def test_clients_are_told_of_tasks_at_doors_that_pass_them_by_servers_of_their_era() -> None:
+    some: dict[str, Any] = {"tasks": {"requests": {"tools": {"call": {}}}}}
+    more = {"tasks": {"cancel": {}, **some["tasks"]}}
+    assert announced("2025-11-25", more, some, {}, passes=True)["tasks"] == some["tasks"]
+    assert announced("2025-11-25", more, passes=True)["tasks"] == more["tasks"]
+    assert "tasks" not in announced("2025-11-25", some)
+    assert "tasks" not in announced("2025-11-25", {}, passes=True)
+    assert "tasks" not in announced("2025-06-18", some, passes=True)
+    extended = {"extensions": {EXTENSION: {}}, **some}
+    told = announced(MODERN.version, extended, era="modern", passes=True)
+    assert (told["extensions"], "tasks" in told) == ({EXTENSION: {}}, False)
+    assert "extensions" not in announced(MODERN.version, extended, era="legacy", passes=True)
+    assert "extensions" not in announced(MODERN.version, extended, era="modern")
+
+
+def test_clients_are_told_that_directories_of_skills_are_read_where_all_that_have_skills_read_them() -> None:
+    reads, refuses, skills = (
+        {"extensions": {SKILLS: each}} for each in ({"directoryRead": True}, {"directoryRead": False}, {})
+    )
+    assert announced("2025-11-25", reads, {})["extensions"] == {SKILLS: {"directoryRead": True}}
+    assert announced("2025-11-25", reads, skills)["extensions"] == {SKILLS: {}}
+    assert announced("2025-11-25", refuses)["extensions"] == {SKILLS: {}}
+    assert "extensions" not in announced("2025-11-25", {})
 
 
 async def test_no_quotes_are_announced_where_there_are_none() -> None:
