@@ -112,7 +112,7 @@ class DoorTable:
         """Return who somebody is for plugins. A profile that there is not is none: what clients make up has no end."""
         settings = self._gateway.parts.deployment.value.settings
         profile = profile or settings.profile
-        teams = settings.identity.teams_of(person.user, person.team) if person.user else frozenset[str]()
+        teams = settings.identity.teams_of(person.user, person.team)
         known = profile if profile in settings.profiles else ""
         return Viewer(user=person.user, role=person.role, teams=teams, profile=known)
 

@@ -20,13 +20,17 @@ from actors.life.states import State
 from actors.messages import RefreshServer
 from actors.principal import LOCAL
 from actors.registry_inbox import AwaitShown
-from supervisor.config import Settings
+from supervisor.config import ServerConfig, Settings
 from supervisor.host.workbench import beside
-from supervisor.identity.people import OPERATOR
+from supervisor.identity.people import OPERATOR, Person, Rights, Viewer
+from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolDefinition
+from supervisor.plugins.loading import PluginPackage
+from supervisor.plugins.running import RunningPlugin
 from supervisor.service.client import Client
-from supervisor.service.doors.addresses import chosen_by
+from supervisor.service.doors import addresses
+from supervisor.service.doors.addresses import DoorTable, chosen_by
 from supervisor.service.lookup import visible
-from supervisor.service.port import answer
+from supervisor.service.port import Door, answer
 from tests.fakes.exchanges import LEGACY, MODERN, exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import WholeServer
@@ -233,6 +237,60 @@ def test_what_an_address_says_of_its_door(target: bytes, profile: str, execute: 
 def test_an_address_that_cannot_be_read_is_not_that_of_everything(target: bytes) -> None:
     with pytest.raises(UnknownDoor, match="cannot be read"):
         chosen_by(target)
+
+
+async def test_people_who_see_the_same_have_one_door_and_what_is_started_for_them_is_there_before() -> None:
+    prepared: list[str] = []
+
+    async def prepare(person: Person) -> None:
+        prepared.append(person.user)
+        await trio.lowlevel.checkpoint()
+
+    async with rig() as at:
+        doors = DoorTable(at.running.gateway, "1.0", prepare)
+        people = (OPERATOR, Person(user="ana"), Person(user="ben", role="auditor"), Person(user="ana"))
+        whole, *theirs = [await doors.find_for(person, "") for person in people]
+        assert prepared == ["ana", "ben", "ana"]
+        assert {id(door) for door in theirs} == {id(theirs[0])} != {id(whole)}
+
+
+async def test_doors_of_those_who_came_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "MAX_REALMS", 2)
+    async with rig() as at:
+        doors, found = DoorTable(at.running.gateway, "1.0"), dict[str, list[Door]]()
+        for user in ("ana", "ben", "ana", "cem", "ana", "ben"):
+            found.setdefault(user, []).append(await doors.find_for(Person(user=user, rights=Rights(user=user)), ""))
+        assert [each is found["ana"][0] for each in found["ana"]] == [True] * 3
+        assert found["ben"][0] is not found["ben"][1]
+
+
+class Watches(Plugin[PluginOptions]):
+    """Hides nothing; `viewers` are those whom it was asked about."""
+
+    def __init__(self, options: PluginOptions) -> None:
+        super().__init__(options)
+        self.viewers: set[Viewer] = set()
+
+    async def hide_tool(self, tool: ToolDefinition, viewer: Viewer) -> Rejection | None:
+        self.viewers.add(viewer)
+        return None
+
+
+async def test_a_plugin_hears_the_profile_that_somebody_has_and_none_that_there_is_not() -> None:
+    async def refuse(person: Person) -> None:
+        raise AssertionError(f"nothing is started for {person}")
+
+    entries = [ServerConfig(name=name, command="x") for name in TOOLS]
+    async with rig(profile="work", entries=entries) as at:
+        plugin, table = Watches(PluginOptions()), at.running.gateway.parts.plugin_table
+        table.use([RunningPlugin("p", PluginPackage(Watches, "p", "1"), plugin, {}, table, threads=1)], Settings())
+        doors = DoorTable(at.running.gateway, "1.0", refuse)
+        await doors.find_for(OPERATOR, "")
+        assert {viewer.profile for viewer in plugin.viewers} == {"work"}
+        plugin.viewers.clear()
+        with pytest.raises(UnknownDoor):
+            await doors.find_for(OPERATOR, "", "made up")
+        assert {viewer.profile for viewer in plugin.viewers} == {""}
 
 
 async def test_a_server_that_turns_out_to_have_nothing_of_a_profile_is_not_waited_for() -> None:
