@@ -210,7 +210,7 @@ async def test_where_nothing_is_held_a_change_is_told_at_most(tmp_path: Path, da
         assert [(row["reason"], row["held"]) for row in await now.waiting()] == (
             [("changed", False)] if trust == "notice" else []
         )
-        status = (await now.at.operator.ask("GET", "/api/status")).json()["servers"][0]
+        status = await now.at.operator.row("turning")
         assert (status["unapproved_tools"], status["held_tools"]) == (int(trust == "notice"), 0)
 
 
@@ -277,7 +277,7 @@ async def test_a_name_that_is_like_anothers_is_a_finding(tmp_path: Path, data: D
         assert (row["reason"], row["held"]) == ("suspicious", False)
         assert row["findings"] == [f"its name can be taken for that of '{other}:{fakes[other].tools[0]['name']}'"]
         assert f"its name is like that of {other}:" in (await at["ben"].search(row["path"]))[0]["caution"]
-        (listed,) = (await at.operator.ask("GET", f"/api/tools?servers={row['server']}")).json()["tools"]
+        (listed,) = (await at.operator.page("/api/tools", servers=row["server"]))["tools"]
         assert "name-lookalike" in [finding["code"] for finding in listed["metadata"]["findings"]]
 
 

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.host.datadir import open_data_dir
+from supervisor.host.datadir import DataDir
 from tests.e2e.fork_server import forking
 from tests.fakes.lines import Lines
 from tests.fakes.memory import MemoryPeer
 from tests.fakes.whole_server import WholeServer
-from tests.scenario.daemon import world
+from tests.scenario.daemon import World, world
 
 PROGRAM = ["-m", "supervisor", "call"]
 ARGUMENTS = '{"path": "/etc", "n": 1}'
@@ -106,42 +107,41 @@ def piped(words: Sequence[str]) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-async def called(
-    directory: Path, server: WholeServer, answers: Sequence[tuple[str, str]] | None, *more: str, **entry: Any
-) -> tuple[int, str, str]:
-    """Call `one:tool1` of a daemon; `answers` None: there is no terminal."""
-    with open_data_dir(directory / "data", {}) as data:
-        async with world(directory, data, {"one": {"command": "x", **entry}}, {"one": server}, patience_s=90) as at:
-            words = [*forking(), *PROGRAM, "one:tool1", ARGUMENTS, *more, "--url", at.url]
-            run = partial(piped, words) if answers is None else partial(typed, words, answers)
-            return await trio.to_thread.run_sync(run)
+def asking(directory: Path, data: DataDir, server: WholeServer, **entry: Any) -> AbstractAsyncContextManager[World]:
+    return world(directory, data, {"one": {"command": "x", **entry}}, {"one": server}, patience_s=90)
+
+
+async def called(at: World, answers: Sequence[tuple[str, str]] | None, *more: str) -> tuple[int, str, str]:
+    """Call `one:tool1`; `answers` None: there is no terminal."""
+    words = [*forking(), *PROGRAM, "one:tool1", ARGUMENTS, *more, "--url", at.url]
+    run = partial(piped, words) if answers is None else partial(typed, words, answers)
+    return await trio.to_thread.run_sync(run)
 
 
 @pytest.mark.process
-async def test_a_tool_that_needs_a_yes_runs_when_the_person_at_the_terminal_says_it(tmp_path: Path) -> None:
+async def test_a_tool_that_needs_a_yes_runs_when_the_person_at_the_terminal_says_it_and_else_the_command_fails(
+    tmp_path: Path, data: DataDir
+) -> None:
     server = WholeServer()
-    code, stdout, shown = await called(tmp_path, server, [("Run it [y/N] ", "y\n")], "--json", confirm=["*"])
+    async with asking(tmp_path, data, server, confirm=["*"]) as at:
+        for answer in ("\n", "n\n", "\x04"):
+            code, stdout, _ = await called(at, [("Run it [y/N] ", answer)])
+            assert (code, stdout) == (1, ""), answer
+        assert "tools/call" not in server.methods()
+        code, stdout, shown = await called(at, [("Run it [y/N] ", "y\n")], "--json")
     assert (code, json.loads(stdout)["content"]) == (0, [])
     assert QUESTION in shown.replace("\r\n", "\n")
     assert server.last() == ("tools/call", {"name": "tool1", "arguments": json.loads(ARGUMENTS)})
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("answer", ["\n", "n\n", "\x04"])
-async def test_a_tool_that_needs_a_yes_does_not_run_without_it_and_the_command_fails(
-    tmp_path: Path, answer: str
+@pytest.mark.parametrize("ask", ["clients", "everyone"])
+async def test_without_a_terminal_the_command_fails_and_says_how_to_answer(
+    tmp_path: Path, data: DataDir, ask: str
 ) -> None:
     server = WholeServer()
-    code, stdout, _ = await called(tmp_path, server, [("Run it [y/N] ", answer)], confirm=["*"])
-    assert (code, stdout) == (1, "")
-    assert "tools/call" not in server.methods()
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("ask", ["clients", "everyone"])
-async def test_without_a_terminal_the_command_fails_and_says_how_to_answer(tmp_path: Path, ask: str) -> None:
-    server = WholeServer()
-    code, stdout, stderr = await called(tmp_path, server, None, confirm=["*"], ask=ask)
+    async with asking(tmp_path, data, server, confirm=["*"], ask=ask) as at:
+        code, stdout, stderr = await called(at, None)
     assert (code, stdout) == (1, "")
     assert "one:tool1 needs an answer first, and there is no terminal here to ask on" in stderr
     assert QUESTION in stderr
@@ -151,7 +151,7 @@ async def test_without_a_terminal_the_command_fails_and_says_how_to_answer(tmp_p
 
 
 @pytest.mark.process
-async def test_the_form_of_a_server_is_filled_in_at_the_terminal(tmp_path: Path) -> None:
+async def test_the_form_of_a_server_is_filled_in_at_the_terminal(tmp_path: Path, data: DataDir) -> None:
     answers = [
         ("City: ", "Oslo\n"),
         ("days: ", "0\n"),
@@ -161,15 +161,17 @@ async def test_the_form_of_a_server_is_filled_in_at_the_terminal(tmp_path: Path)
         ("days: ", "3\n"),
         ("Send this? [y/N] ", "y\n"),
     ]
-    code, stdout, shown = await called(tmp_path, AskingServer(), answers)
+    async with asking(tmp_path, data, AskingServer()) as at:
+        code, stdout, shown = await called(at, answers)
     assert "[one] Where to?" in shown
     content = {"city": "Oslo", "days": 3, "class": "second"}
     assert (code, json.loads(stdout)) == (0, {"action": "accept", "content": content})
 
 
 @pytest.mark.process
-async def test_a_server_that_gave_no_state_gets_none_with_the_answers(tmp_path: Path) -> None:
+async def test_a_server_that_gave_no_state_gets_none_with_the_answers(tmp_path: Path, data: DataDir) -> None:
     answers = [("city: ", "Oslo\n"), ("Send this? [y/N] ", "y\n")]
-    code, stdout, _ = await called(tmp_path, ForgettingServer(era="modern"), answers)
+    async with asking(tmp_path, data, ForgettingServer(era="modern")) as at:
+        code, stdout, _ = await called(at, answers)
     told = {"inputResponses": {"where": {"action": "accept", "content": {"city": "Oslo"}}}}
     assert (code, json.loads(stdout)) == (0, told)

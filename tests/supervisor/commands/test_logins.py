@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -82,30 +83,23 @@ async def test_the_operator_needs_no_token_for_it(tmp_path: Path, data: DataDir)
                 assert ended["message"] == f"{server}: logged in"
 
 
-@pytest.mark.parametrize("closed", [True, False])
-@pytest.mark.parametrize("query", ["code=code-of-me", "error=access_denied"])
-async def test_it_ends_with_the_browser_whatever_is_not_typed(
-    tmp_path: Path, data: DataDir, closed: bool, query: str
-) -> None:
+async def test_it_ends_with_the_browser_whatever_is_not_typed(tmp_path: Path, data: DataDir) -> None:
     async def end_of_input(begun: Answer) -> Any:
         await trio.lowlevel.checkpoint()
 
-    async with (
-        LoginSite().running() as site,
-        alone(tmp_path, data, site) as at,
-        connect_daemon(at.url) as daemon,
-        trio.open_nursery() as nursery,
-    ):
-        terminal = Terminal(browse=end_of_input if closed else None)
+    async with LoginSite().running() as site, alone(tmp_path, data, site) as at, connect_daemon(at.url) as daemon:
+        for query, closed in product(("error=access_denied", "code=code-of-me"), (True, False)):
+            terminal = Terminal(browse=end_of_input if closed else None)
 
-        async def say() -> None:
-            await terminal.shown.wait()
-            address, _, state = address_of(terminal.begun, "me").partition("?")
-            await at.http.get(f"{address}?{state.partition('&')[0]}&{query}")
+            async def say(terminal: Terminal = terminal, query: str = query) -> None:
+                await terminal.shown.wait()
+                address, _, state = address_of(terminal.begun, "me").partition("?")
+                await at.http.get(f"{address}?{state.partition('&')[0]}&{query}")
 
-        nursery.start_soon(say)
-        ended = await log_in(daemon, "tickets", 60, terminal.show, terminal.read)
-        assert ended["state"] == ("failed" if "error" in query else "done")
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(say)
+                ended = await log_in(daemon, "tickets", 60, terminal.show, terminal.read)
+            assert ended["state"] == ("failed" if "error" in query else "done"), (query, closed)
 
 
 async def test_it_ends_by_itself(tmp_path: Path, data: DataDir) -> None:
