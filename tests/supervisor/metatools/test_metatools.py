@@ -179,7 +179,7 @@ def test_a_resource_of_one_server_with_another_beside_it_is_refused() -> None:
         ({"uri": " file:///a ", "server": " docs "}, "docs|file:///a"),
         ({"uri": "file:///a", "servers": ["docs"]}, "docs|file:///a"),
         ({"uri": "docs|file:///a", "server": 3}, "docs|file:///a"),
-        ({"uri": "docs|file:///a", "servers": ["docs", "wiki"]}, "docs|file:///a"),
+        ({"uri": "docs|file:///a", "servers": ["wiki", "docs"]}, "docs|file:///a"),
         ({"uri": "urn:a|b", "server": "docs"}, "docs|urn:a|b"),
         ({"uri": "/a|b", "server": "docs"}, "docs|/a|b"),
     ],
@@ -188,9 +188,10 @@ def test_a_resource_is_understood_in_whichever_way_its_server_stands_there(writt
     assert tools.read_resource(raw(written)) == meant
 
 
-def test_a_sentence_is_no_resource() -> None:
+@pytest.mark.parametrize("written", ["read me the notes", {"uri": "  ", "server": "docs"}])
+def test_a_sentence_is_no_resource_and_nor_is_nothing(written: Any) -> None:
     with pytest.raises(InvalidArguments):
-        tools.read_resource(raw("read me the notes"))
+        tools.read_resource(raw(written))
 
 
 @pytest.mark.parametrize(

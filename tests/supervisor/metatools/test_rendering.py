@@ -68,7 +68,7 @@ def test_a_pointer_may_lead_into_a_list() -> None:
         {"x": {"$ref": "#/$defs/Missing"}, "$defs": {}},
         {"x": {"$ref": "https://example.com/schema.json"}},
         {"x": {"$ref": "other.json#/a"}},
-        {"x": {"$ref": "#x/$defs/A"}, "$defs": {"A": {}, "": {}}},
+        {"x": {"$ref": "#x$defs/A"}, "$defs": {"A": {}}},
         {"x": {"$ref": "$$$defs/A"}, "$defs": {"A": {}}},
         {"anyOf": [{"$ref": "#/anyOf/7"}]},
         {"anyOf": [{"$ref": "#/anyOf/1"}]},
