@@ -175,7 +175,9 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     launches = Launches(deployment, servers, registry, recall_of(fleet, known.memory))
     known.memory.own_digest = launches.digest_of
     servers.journals.people_of = launches.people_of
-    usage = _make_usage(store, deployment, clock, launches, trail)
+    hide_for = ConfiguredSecrets(deployment, launches.names).hide_for
+    arguments = KeptArguments(settings.max_kept_calls, lambda: deployment.value.settings.calls_keep_arguments, hide_for)
+    usage = Usage(store, clock, settings.max_kept_calls, arguments, trail.note_call)
     await usage.load()
     reach.accounts = accounts = _make_accounts(ground, deployment, launches.logged_in, trail)
     events = _make_events(ground, deployment, registry, launches)
@@ -242,18 +244,6 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         ),
         fleet=fleet,
     )
-
-
-def _make_usage(
-    store: Store, deployment: Latest[Deployment], clock: Callable[[], float], launches: Launches, trail: AuditTrail
-) -> Usage:
-    keep = deployment.value.settings.max_kept_calls
-    arguments = KeptArguments(
-        keep,
-        lambda: deployment.value.settings.calls_keep_arguments,
-        ConfiguredSecrets(deployment, launches.names).hide_for,
-    )
-    return Usage(store, clock, keep, arguments, trail.note_call)
 
 
 async def _recall(

@@ -150,7 +150,7 @@ ONCE = {
 """Read from a deployment, which has what they were at the start: see `in_force`."""
 
 
-AS_VALUES = {("house", "metrics_tools"), ("front/wiring", "calls_keep_arguments"), ("front/wiring", "webhook_origins")}
+AS_VALUES = {("house", "metrics_tools"), ("house", "calls_keep_arguments"), ("front/wiring", "webhook_origins")}
 """Live settings that are read where the parts are made, and asked for anew each time, by a function."""
 MADE_IN = {module for module, _ in ONCE if "/" not in module} | {"front/wiring"}
 NAMESAKES = {("service/plugins", "self.memory"), ("service/plugins", "exchange.identity")}
