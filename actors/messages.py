@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
 from actors.kit.mailbox import Address, Ask, Reply
@@ -96,14 +97,15 @@ class Caller(Protocol):
 class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     """Send one request to a server, waking it if need be.
 
-    `deadline_s` counts from the arrival of the message. What the server says and asks meanwhile goes to `exchange`, as
-    far as `interest` goes. `definition`: the digest of the tool that is called, if it must not be another one by then.
-    `resumes`: its `retry` has a state, so this goes on with a request that only whoever gave the state knows. `run`:
-    the request is about what only that incarnation knows; no other one gets it, and none is started for it.
-    `by_requests`: its client is asked by requests alone, as those of the legacy era are. `by_model`: a form is told to
-    a model, which answers only when all calls that it made beside this one have ended, too. `in_turn`: it is one of
-    several of a request, and may ask something that must not be taken for what another one asks. `trace` is told when
-    it is sent. `lasts`: it is a stream, which is over when somebody ends it, and counts as no call in flight.
+    `deadline_s` counts from the arrival of the message; `waited_s` passed before that, somewhere else. What the server
+    says and asks meanwhile goes to `exchange`, as far as `interest` goes. `definition`: the digest of the tool that is
+    called, if it must not be another one by then. `resumes`: its `retry` has a state, so this goes on with a request
+    that only whoever gave the state knows. `run`: the request is about what only that incarnation knows; no other one
+    gets it, and none is started for it. `by_requests`: its client is asked by requests alone, as those of the legacy
+    era are. `by_model`: a form is told to a model, which answers only when all calls that it made beside this one have
+    ended, too. `in_turn`: it is one of several of a request, and may ask something that must not be taken for what
+    another one asks. `trace` is told when it is sent. `lasts`: it is a stream, which is over when somebody ends it, and
+    counts as no call in flight.
     """
 
     server: str
@@ -117,7 +119,17 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     run: str = ""
     trace: CallTrace | None = None
     deadline_s: float = 60.0
+    waited_s: float = 0.0
     principal: Principal = LOCAL
+
+    @property
+    def limit_s(self) -> float:
+        """Within how many seconds whoever called wants an answer."""
+        return self.waited_s + self.deadline_s
+
+    def passed_on(self, left_s: float) -> CallServer:
+        """Return the same call for somebody else, when so much is left of its deadline."""
+        return replace(self, deadline_s=max(0.0, left_s), waited_s=self.limit_s - max(0.0, left_s))
 
     @property
     def tool(self) -> str:

@@ -272,8 +272,7 @@ class InstanceDispatch:
             if successor is None:
                 self._put(self._leader(), call)
             else:
-                left_s = max(0.0, call.deadline - trio.current_time())
-                successor.forward(replace(call.message, deadline_s=left_s), call.reply)
+                successor.forward(call.message.passed_on(call.deadline - trio.current_time()), call.reply)
 
     def next_moment(self) -> float | None:
         """Return when `pump` is due though nothing happens."""
@@ -318,7 +317,7 @@ class InstanceDispatch:
     def _put(self, instance: Instance, call: WaitingCall) -> None:
         message, reply, held_s = call.message, call.reply, trio.current_time() - call.since
         if held_s:
-            message = replace(message, deadline_s=max(0.0, call.deadline - trio.current_time()))
+            message = message.passed_on(call.deadline - trio.current_time())
         try:
             given = instance.post.request(message)
         except SupervisorError as error:

@@ -166,8 +166,7 @@ class LegacySession:
         elif isinstance(error, _NOT_UP) and not self._left:  # else it is what the successor says
             if actor is self._actor:
                 self._close(actor, error)
-            left_s = max(0.0, message.deadline_s - (trio.current_time() - arrived))
-            self._main.forward(replace(message, deadline_s=left_s), reply)
+            self._main.forward(message.passed_on(arrived + message.deadline_s - trio.current_time()), reply)
         elif error is not None:
             reply.fail(error)
 

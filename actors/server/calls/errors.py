@@ -151,7 +151,7 @@ def down_error(
 
 def late_error(message: CallServer, took_s: float | None, delay: Delay) -> SupervisorError:
     """Return the error for a call whose deadline passed, after so many seconds; None: it was not sent, by `delay`."""
-    server, limit = message.server, message.deadline_s
+    server, limit = message.server, message.limit_s
     if took_s is not None:
         limit = max(limit, round(took_s))
         text = f"server {server!r} did not answer {message.method} within {limit:g} s"

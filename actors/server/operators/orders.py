@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
-from msgspec.structs import replace
-
 from actors.errors import ServerError, SupervisorError
 from actors.kit import Address, Ask, Reply
 from actors.life.states import Life
@@ -125,7 +123,7 @@ class Handover:
             return False
         for call in self._calls.take_waiting():
             message: CallServer = call.message
-            successor.forward(replace(message, deadline_s=max(0.0, call.deadline - now)), call.reply)
+            successor.forward(message.passed_on(call.deadline - now), call.reply)
         for kind, order in _ORDERS.items():
             for reply in self._orders.take(kind):
                 successor.forward(order(self._server), reply)

@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.marks import digest_of
 from actors.catalogue.trust import Pins
-from actors.errors import ServerExited, ServerStarting, ToolHeld, TooManyCalls
+from actors.errors import ServerExited, ServerStarting, SupervisorError, ToolHeld, TooManyCalls
 from actors.facts import InstanceChanged
 from actors.life.states import State
 from actors.messages import CallServer, RestartServer, ServerListed, SleepServer
@@ -185,6 +185,24 @@ async def test_what_a_call_waits_before_it_has_an_instance_and_then_there_is_of_
         assert raised.value.outcome == "not_sent"
         assert trio.current_time() - begin == pytest.approx(5.0)
         assert [(await reply.wait()).waited_s for reply in (first, second)] == pytest.approx([0, 10])
+
+
+async def test_a_call_that_gets_a_process_too_late_is_told_of_all_the_time_that_it_had(
+    autojump_clock: MockClock,
+) -> None:
+    async with crowd(local(2, max_in_flight=1)) as running:
+        await running.busy(2)
+        held = [running.submit("who", {"s": s}) for s in (2, 100)]
+        await wait_all_tasks_blocked()
+        running.members["start_s"] = 50.0
+        late = running.submit("who", {"s": 10}, deadline_s=5.0)
+        await trio.sleep(1)
+        running.made[0].scope.cancel()
+        with pytest.raises(SupervisorError, match=r"of 5 s|within 5 s") as raised:
+            await late.wait()
+        assert raised.value.outcome == "not_sent"
+        for reply in held:
+            reply.abandon()
 
 
 async def test_the_process_that_has_a_call_hears_that_nobody_waits_for_it(autojump_clock: MockClock) -> None:

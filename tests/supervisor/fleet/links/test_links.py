@@ -201,6 +201,7 @@ STAYS = {
     "exchange": "the link speaks to it",
     "trace": "it is told here; its context is in `meta`",
     "lasts": "calls in flight are counted where they come in",
+    "waited_s": "the other node tells of what was left when it was asked",
 }
 """What a call has that no frame has, and why."""
 EVERYTHING = call(
