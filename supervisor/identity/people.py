@@ -223,8 +223,10 @@ class People(Struct, frozen=True, kw_only=True):
         return Person(user=user, role=allowed, rights=rights, team=team)
 
     def teams_of(self, user: str, team: str = "") -> frozenset[str]:
-        """Return the teams of a user, with a token for one `team` that one alone."""
-        return frozenset((team,) if team else (name for name, each in self.teams.items() if user in each.members))
+        """Return the teams of a user, with a token for one `team` that one alone. Who has no name is in none."""
+        if team:
+            return frozenset((team,))
+        return frozenset(name for name, each in self.teams.items() if user and user in each.members)
 
     def confirm_rules(self, user: str) -> ConfirmRules:
         """Return what a user has to say yes to: the strictest level and all patterns of the user and the user's teams.

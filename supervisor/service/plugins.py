@@ -477,7 +477,7 @@ class CallHooks:
         if person is not None and person.principal == principal:
             role = person.role
         people = self._deployment.value.settings.identity
-        return user, role, people.teams_of(user, team_of(principal)) if user else frozenset()
+        return user, role, people.teams_of(user, team_of(principal))
 
     def _record(self, error: CallRefused, call: ToolCall) -> None:
         detail = f"by plugin {(error.details or {}).get('plugin', '')}"

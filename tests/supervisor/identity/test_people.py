@@ -147,3 +147,8 @@ def test_patterns_are_of_the_whole_path_and_nothing_else_is_special_in_them() ->
 def test_a_rule_about_a_server_that_is_not_there_is_told() -> None:
     people = People(users={"ana": User(confirm=("fils:write", "*:x", "notes:*"))})
     assert [*people.faults(SERVERS)] == [(("users", "ana", "confirm"), "fils", "server")]
+
+
+def test_who_has_no_name_is_in_no_team_though_one_has_a_member_without() -> None:
+    people = People(teams={"core": Team(members=("", "ana"))})
+    assert (people.teams_of("ana"), people.teams_of("")) == (frozenset({"core"}), frozenset[str]())
