@@ -292,9 +292,7 @@ def test_any_node_of_a_fleet_goes_on_from_the_cursor_of_another_one(tmp_path: Pa
         here, there = nodes
         for node in nodes:
             await node.ready()
-            with trio.fail_after(PATIENCE_S):
-                while len((await node.page("/api/nodes"))["nodes"]) < 2:  # noqa: ASYNC110 - nothing tells us
-                    await trio.sleep(0.05)
+            await node.until("/api/nodes", lambda told: len(told["nodes"]) == 2)
         async with client_of(here) as mine, client_of(there) as other:
             begun = await poll(mine, "s:line", None)
             happen(file, "a", "b")

@@ -57,9 +57,7 @@ def three(directory: Path, lease_s: float) -> Iterator[list[Daemon]]:
 
 
 async def _knows(node: Daemon, number: int) -> None:
-    with trio.fail_after(PATIENCE_S):
-        while len((await node.page("/api/nodes"))["nodes"]) < number:  # noqa: ASYNC110 - nothing tells us
-            await trio.sleep(0.05)
+    await node.until("/api/nodes", lambda told: len(told["nodes"]) >= number)
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import trio
 
 from supervisor.store.database import LINGER_S
 from supervisor.usage.history import FLUSH_S
 from tests.e2e.daemons import Daemon, client, restarted, running, stand_in
-from tests.scenario.client import PATIENCE_S, message
+from tests.scenario.client import message
 
 pytestmark = pytest.mark.e2e
 
@@ -42,9 +41,7 @@ async def call_until(daemon: Daemon, moment: float) -> list[float]:
 
 async def figures_of(daemon: Daemon) -> Figures:
     """Return what a daemon knows, once it has read the disk."""
-    with trio.fail_after(PATIENCE_S):
-        while not (page := (await daemon.page("/api/calls?limit=500")))["newest"]:  # noqa: ASYNC110 - it reads
-            await trio.sleep(0.02)
+    page = await daemon.until("/api/calls?limit=500", lambda page: page["newest"])
     total = (await daemon.page("/api/usage?window=24h"))["total"]
     (tool,) = (await daemon.page("/api/tools?name=echo"))["tools"]
     return Figures(total["calls"], tool["calls"], [row["time"] for row in reversed(page["calls"])])

@@ -96,7 +96,6 @@ async def test_a_directory_that_cannot_be_written_is_a_condition_and_no_call_fai
         assert text(await daemon.execute("spill:draw", text="here")) == "here"
         page = await daemon.page("/api/servers/spill/logs?grep=key")
         assert ([line["text"] for line in page["lines"]], page["complete"]) == (["my key is ***"], False)
-        while not (degraded := (await daemon.page("/api/status"))["degraded"]):
-            pass
-        assert [row["what"] for row in degraded] == ["logs of servers"]
+        told = await daemon.until("/api/status", lambda told: told["degraded"])
+        assert [row["what"] for row in told["degraded"]] == ["logs of servers"]
         assert text(await daemon.execute("loud:draw", text="here, too")) == "here, too"

@@ -6,7 +6,8 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, TypeVar
 
 import httpx2
 import trio
@@ -17,6 +18,7 @@ from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.websocket_client import open_websocket
 
 Json = dict[str, Any]
+T = TypeVar("T")
 PATIENCE_S = 120.0
 """Longer than anything here takes on a busy machine; a test that waits for it has failed."""
 
@@ -26,10 +28,12 @@ def message(method: str, params: Json | None = None, id_: str | int = 1) -> Json
     return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}}
 
 
-async def eventually(holds: Callable[[], Awaitable[object]]) -> None:
-    """Return as soon as something holds that no single page tells."""
-    while not await holds():  # noqa: ASYNC110 - nothing tells
-        await trio.sleep(0.02)
+async def eventually(look: Callable[[], Awaitable[T]], seen: Callable[[T], object] = bool, every_s: float = 0.02) -> T:
+    """Look until something is seen that nothing tells of, and return it. Raises trio.TooSlowError."""
+    with trio.fail_after(PATIENCE_S):
+        while not seen(found := await look()):  # noqa: ASYNC110 - nothing tells
+            await trio.sleep(every_s)
+    return found
 
 
 class Socket:
@@ -105,17 +109,12 @@ class Client:
 
     async def until(self, path: str, seen: Callable[[Any], object], /, **query: Any) -> Any:
         """Return what a page says as soon as it says so."""
-        with trio.fail_after(PATIENCE_S):
-            while not seen(told := await self.page(path, **query)):  # noqa: ASYNC110 - nothing tells
-                await trio.sleep(self.poll_s)
-        return told
+        return await eventually(partial(self.page, path, **query), seen, self.poll_s)
 
     async def ready(self) -> Json:
         """Wait until each server is discovered or has failed; return what `/readyz` says then."""
-        with trio.fail_after(PATIENCE_S):
-            while not (told := (await self.ask("GET", "/readyz")).json())["ready"]:  # noqa: ASYNC110 - servers start
-                await trio.sleep(self.poll_s)
-        return dict(told)
+        told = await eventually(partial(self.ask, "GET", "/readyz"), lambda told: told.json()["ready"], self.poll_s)
+        return dict(told.json())
 
     async def status(self) -> Json:
         return dict(await self.page("/api/status"))
@@ -188,8 +187,8 @@ class Client:
         return list(found["structuredContent"]["tools"])
 
     async def until_found(self, query: str, paths: list[str], /) -> None:
-        while await self.discover(query) != paths:  # noqa: ASYNC110 - the index is built in a thread of the daemon
-            await trio.sleep(0.01)
+        """Search until these are found: the index is built in a thread of the daemon."""
+        await eventually(partial(self.discover, query), paths.__eq__, self.poll_s)
 
     async def session(self, version: str = "2025-11-25") -> str:
         """Open a session of the legacy era, and return its id."""
@@ -213,9 +212,7 @@ class Client:
 
     async def until_tool(self, name: str) -> list[str]:
         """Return the names of all tools as soon as this one is among them."""
-        while name not in (names := await self.tools()):  # noqa: ASYNC110 - processes start
-            await trio.sleep(0.02)
-        return names
+        return await eventually(self.tools, lambda names: name in names, self.poll_s)
 
     # What lasts -------------------------------------------------------------------------------------------------------
 
