@@ -39,8 +39,6 @@ from actors.server.calls.errors import lost_task_error
 from actors.server.calls.gate import ApprovalGate
 from actors.server.calls.state_loss import StateLoss
 from actors.server.context import Course, Profile, ServerContext, Shared
-from actors.server.dialogue import Dialogue
-from actors.server.discovery import ChangeStream, Discovery
 from actors.server.inbox import (
     CallAbandoned,
     HoldEnded,
@@ -61,15 +59,17 @@ from actors.server.inbox import (
     WorkSeen,
     Written,
 )
-from actors.server.legacy_session import LegacySession
 from actors.server.lists import Lists
-from actors.server.liveness import Liveness
 from actors.server.operators.orders import Handover, Orders
 from actors.server.operators.record import Record
-from actors.server.processes import Processes
+from actors.server.parts.dialogue import Dialogue
+from actors.server.parts.discovery import ChangeStream, Discovery
+from actors.server.parts.legacy_session import LegacySession
+from actors.server.parts.liveness import Liveness
+from actors.server.parts.processes import Processes
+from actors.server.parts.traffic import Traffic
 from actors.server.recovery import LOOPING_S, WORTH_WAITING_S, Recovery
 from actors.server.settings import DRAIN_S
-from actors.server.traffic import Traffic
 
 STDERR_LINES = 20
 _LEARNED = (

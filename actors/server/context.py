@@ -31,7 +31,7 @@ from actors.server.operators.orders import Handover, Orders
 from actors.server.operators.record import Record
 from actors.server.recovery import Recovery
 from actors.server.settings import ServerSettings
-from actors.server.subscribers import OnlyUpdates, Subscribers
+from actors.subscribers import OnlyUpdates, Subscribers
 from actors.transport.base import Transport
 
 

@@ -28,7 +28,7 @@ from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import ServerMessage, Shared
 from actors.server.settings import DRAIN_S
-from actors.server.subscribers import Subscribers
+from actors.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.redaction import Mask
 from supervisor.config.given import RestingServer

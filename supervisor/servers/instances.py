@@ -30,7 +30,7 @@ from actors.registry.actor import Message as RegistryMessage
 from actors.server import Profile, ServerActor, ServerMessage, Shared
 from actors.server.inbox import Seat
 from actors.server.operators.journal import Journal, voice_of
-from actors.server.subscribers import LeadersOnly
+from actors.subscribers import LeadersOnly
 from actors.transport.base import Transport
 from actors.transport.http.remote import server_of
 from supervisor.servers.deployment import DeployedServer

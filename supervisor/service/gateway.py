@@ -29,7 +29,7 @@ from actors.protocol.listing import LISTED_BY, MEMBERS
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
-from actors.server.subscribers import Subscribers
+from actors.subscribers import Subscribers
 from supervisor.fleet.lives import DaemonLife
 from supervisor.host.pauses import DebouncedSignal
 from supervisor.host.workbench import Workbench

@@ -2,7 +2,7 @@
 
 - The server's own answer to the first is what that client gets; who comes later gets its result at once.
 - A server that is asleep is woken to be asked. While anybody is subscribed it is not put to sleep for being idle.
-- A new process is asked again by its actor, see `actors/server/discovery.py`.
+- A new process is asked again by its actor, see `actors/server/parts/discovery.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import EVENTS_CHANGED, MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE, subscribable
 from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
-from actors.server.subscribers import Subscribers
+from actors.subscribers import Subscribers
 from supervisor.host.workbench import Workbench
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.exchange import Exchange

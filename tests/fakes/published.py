@@ -31,7 +31,7 @@ from actors.registry.actor import Registry
 from actors.router import Router
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
 from actors.server.operators.journal import Journal
-from actors.server.subscribers import Subscribers
+from actors.subscribers import Subscribers
 from supervisor.config import Configuration, ServerConfig, Settings
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.service.asking.elicitations import Elicitations

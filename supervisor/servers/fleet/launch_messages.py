@@ -23,7 +23,7 @@ from actors.principal import LOCAL
 from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.server import ServerMessage
-from actors.server.subscribers import Subscribers
+from actors.subscribers import Subscribers
 from supervisor.fleet.errors import Elsewhere, EngineSettling, LeaseEnded
 from supervisor.fleet.links.frames import ForLaunch
 from supervisor.fleet.links.identity import FleetKeys

@@ -2,7 +2,7 @@
 
 | client | server | how it is asked |
 | --- | --- | --- |
-| legacy | legacy | by requests; see `Exchange.ask`, and `actors/server/dialogue.py` |
+| legacy | legacy | by requests; see `Exchange.ask`, and `actors/server/parts/dialogue.py` |
 | modern | modern | by an incomplete result and a second request, which pass as they are |
 | modern | legacy | the call is parked; see `Parking` and `Rounds` |
 | legacy | modern | the questions of an incomplete result are requests to the client, whose answers are a second call |

@@ -43,7 +43,7 @@ from actors.protocol.changes import SUBSCRIBE
 from actors.protocol.exchanges import NOTHING, Interest
 from actors.server import Profile, ServerActor, ServerSettings, Shared, incarnation
 from actors.server.operators.journal import Journal
-from actors.server.subscribers import Subscribers
+from actors.subscribers import Subscribers
 from actors.transport.base import Transport
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport

@@ -20,7 +20,7 @@ from actors.protocol.asking.questions import Fallback
 from actors.protocol.exchanges import LEFT_S, Interest
 from actors.server import ServerSettings
 from actors.server.calls.turns import QUIET_CALLS
-from actors.server.dialogue import CONTENDED_S, HOLD_S, PATIENT_HOLD_S
+from actors.server.parts.dialogue import CONTENDED_S, HOLD_S, PATIENT_HOLD_S
 from tests.actors.server.rig import content, running_server
 from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer

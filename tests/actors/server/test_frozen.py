@@ -17,7 +17,8 @@ import trio
 
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
-from actors.server import ServerSettings, liveness, traffic
+from actors.server import ServerSettings
+from actors.server.parts import liveness, traffic
 from actors.transport.stdio import work
 from actors.transport.stdio.command import Launch
 from actors.transport.stdio.process import ProcessTransport

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.server.inquiry import LOOKS, SLOT_S, Inquiry, Seen, Verdict, next_multiple, next_turn
+from actors.server.parts.liveness import LOOKS, SLOT_S, Inquiry, Seen, Verdict, next_multiple, next_turn
 from actors.transport.base import Work
 
 IDLE, FROZEN, ACTIVE = Work(cpu_s=1.0), Work(cpu_s=1.0, frozen=True), Work(cpu_s=1.0, active=True)

@@ -20,9 +20,9 @@ from actors.protocol.agreement.era import Terms
 from actors.protocol.changes import SUBSCRIBE
 from actors.protocol.exchanges import Interest
 from actors.server import ServerSettings
-from actors.server.legacy_session import PAUSE_S
+from actors.server.parts.legacy_session import PAUSE_S
 from actors.server.settings import IDLE_S
-from actors.server.subscribers import Subscribers
+from actors.subscribers import Subscribers
 from tests.actors.server.rig import Rig, content, running_server
 from tests.actors.server.test_dialogue import Caller
 from tests.fakes.mcp_server import FakeServer

@@ -35,7 +35,7 @@ class Reading:
         self.begun = threading.Event()
         self.go_on = threading.Event()
         self.threads: list[threading.Thread] = []
-        monkeypatch.setattr("actors.server.discovery.read_page", self.read)
+        monkeypatch.setattr("actors.server.parts.discovery.read_page", self.read)
 
     def read(self, *arguments: object) -> ListPage:
         self.threads.append(threading.current_thread())

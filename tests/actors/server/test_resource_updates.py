@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
-from actors.server.subscribers import Subscribers
+from actors.subscribers import Subscribers
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.turns import at_once

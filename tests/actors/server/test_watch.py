@@ -14,7 +14,7 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
-from actors.server.liveness import QUIET_S
+from actors.server.parts.liveness import QUIET_S
 from actors.transport.base import Work
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer

@@ -19,7 +19,7 @@ from actors.protocol.exchanges import Interest
 from actors.server import ServerSettings
 from actors.server.inbox import Received
 from actors.server.incarnation import MAX_LINES
-from actors.server.traffic import Traffic
+from actors.server.parts.traffic import Traffic
 from tests.actors.server.rig import Rig, content, running_server
 from tests.actors.server.test_answers import answered, begun, id_of, lives
 from tests.actors.server.test_dialogue import Caller

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 from trio.testing import MockClock
 
+from actors import subscribers
 from actors.errors import CannotAsk, TooManyCalls
 from actors.facts import FactLog
 from actors.kit import Reply
 from actors.messages import Question, Result
 from actors.principal import Principal
-from actors.server import subscribers
-from actors.server.subscribers import Subscribers
+from actors.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.config.values import MIB
 from supervisor.host.workbench import Workbench

@@ -127,7 +127,7 @@ async def test_the_last_to_leave_tells_the_server(era: Era) -> None:
 
 
 async def test_a_client_with_very_long_uris_leaves_subscriptions_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.server.subscribers.MAX_BYTES", 40_000)
+    monkeypatch.setattr("actors.subscribers.MAX_BYTES", 40_000)
     greedy, other = (Client(version="2025-11-25", name=name) for name in ("greedy", "other"))
     async with before() as rig:
         sessions = [Updates(), Updates()]

@@ -60,7 +60,7 @@ async def test_a_list_without_an_end_is_walked_for_so_long_and_what_it_brought_c
     problem: str | None,
 ) -> None:
     assert ListLimits().max_entries == 10_000
-    for module in ("discovery", "processes", "lists"):
+    for module in ("parts.discovery", "parts.processes", "lists"):
         monkeypatch.setattr(f"actors.server.{module}.LIST_LIMITS", ListLimits(max_entries=1000))
     fake = Endless(kind, page_s)
     async with running_server(fake) as rig:

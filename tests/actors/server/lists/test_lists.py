@@ -239,7 +239,7 @@ async def test_a_server_with_small_pages_shows_all_its_tools(autojump_clock: Moc
 async def test_a_list_that_is_cut_says_so_and_takes_nothing_away(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("discovery", "processes", "lists"):
+    for module in ("parts.discovery", "parts.processes", "lists"):
         monkeypatch.setattr(f"actors.server.{module}.LIST_LIMITS", ListLimits(max_entries=3))
     fake = FakeServer(tools=[tool(f"t{number}") for number in range(9)], page=2)
     async with running_server(fake, known=KNOWN) as rig:

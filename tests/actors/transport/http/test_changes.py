@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.life.policy import RestartPolicy
-from actors.server import discovery
+from actors.server.parts import discovery
 from actors.transport.http.remote import HttpLimits
 from tests.actors.server.rig import Rig
 from tests.actors.transport.behind import behind

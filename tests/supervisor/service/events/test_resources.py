@@ -204,7 +204,7 @@ async def test_a_type_of_the_servers_own_goes_before_it(mock_clock: MockClock) -
 
 
 async def test_no_more_is_asked_for_than_one_client_may(mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.server.subscribers.MAX_BYTES", 4000)
+    monkeypatch.setattr("actors.subscribers.MAX_BYTES", 4000)
     async with before(mock_clock) as rig:
         answers = [await rig.poll(f"file:///{number}/" + "a" * 1000) for number in range(8)]
         refused = [answer["error"]["code"] for answer in answers if "error" in answer]

@@ -30,7 +30,7 @@ from actors.server.inbox import ListsRead, PageRead
 from actors.server.incarnation import Link
 from actors.server.lists import Lists, ReadingCount
 from actors.server.operators.record import refreshed
-from actors.server.processes import Processes
+from actors.server.parts.processes import Processes
 from actors.server.settings import CATCH_UP_S, LIST_LIMITS, RELIST_INTERVAL_S
 
 AT_ONCE_BYTES, AT_ONCE_PARTS = 16 * 1024, 320

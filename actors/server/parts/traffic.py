@@ -35,8 +35,6 @@ from actors.protocol.facts import (
 from actors.protocol.listing import PageArrived
 from actors.protocol.wire.peer import GONE, Failure, Refused
 from actors.server.context import ServerContext
-from actors.server.dialogue import Dialogue
-from actors.server.discovery import ChangeStream, Discovery
 from actors.server.inbox import (
     HoldEnded,
     ListsRead,
@@ -48,8 +46,10 @@ from actors.server.inbox import (
     WorkSeen,
 )
 from actors.server.incarnation import Link
-from actors.server.liveness import QUIET_S, Liveness
-from actors.server.processes import Processes
+from actors.server.parts.dialogue import Dialogue
+from actors.server.parts.discovery import ChangeStream, Discovery
+from actors.server.parts.liveness import QUIET_S, Liveness
+from actors.server.parts.processes import Processes
 
 Resumed = PageRead | ListsRead | QuestionAnswered | QuestionProgressed | HoldEnded | PauseOver | WorkSeen
 """What something had to wait for."""

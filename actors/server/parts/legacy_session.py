@@ -34,8 +34,8 @@ from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.exchanges import NOTHING
 from actors.server.context import Profile
-from actors.server.discovery import Discovery
 from actors.server.inbox import Seat, ServerMessage, SessionEnded
+from actors.server.parts.discovery import Discovery
 
 PAUSE_S: Final = 60.0
 """For so long no session is asked for where there was no connection for one."""

@@ -8,7 +8,7 @@ import pytest
 
 from actors.errors import TooManyCalls
 from actors.principal import LOCAL
-from actors.server.subscribers import MAX_BYTES, MAX_PARENTS, MAX_URIS, PORTION, Subscribers
+from actors.subscribers import MAX_BYTES, MAX_PARENTS, MAX_URIS, PORTION, Subscribers
 from tests.fakes.turns import Turns, at_once
 
 ONE, OTHER = (LOCAL, "one"), (LOCAL, "other")
