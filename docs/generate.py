@@ -37,7 +37,7 @@ from supervisor.cli import GROUPS
 from supervisor.clients.doors import Offered, choose
 from supervisor.config.client_table import CLIENTS
 from supervisor.config.clients import Fact, Facts, Machine
-from supervisor.fleet.errors import EngineAway, LeaseEnded, NodeAway
+from supervisor.fleet.engine import EngineAway, LeaseEnded, NodeAway
 from supervisor.identity.audit import ACTIONS
 from supervisor.reference.configuration import blocks, bullet
 from supervisor.servers.safety import NotReadOnly

@@ -32,7 +32,7 @@ from supervisor.commands.outcomes import EXIT_FAILED, BadConfiguration
 from supervisor.commands.reload import list_changes
 from supervisor.config.file import read_text
 from supervisor.daemon_client.client import DaemonClient, RequestRefused
-from supervisor.fleet.records import NOT_YET
+from supervisor.fleet.engine import NOT_YET
 
 
 @click.command()

@@ -69,7 +69,7 @@ class NodeCommand(msgspec.Struct, frozen=True, kw_only=True):
     environ: dict[str, str]
 
 
-class NodeProcess:
+class _NodeProcess:
     """One node; `run` runs one process of it after the other."""
 
     def __init__(self, setup: NodeSetup, command: NodeCommand) -> None:
@@ -317,8 +317,8 @@ class MachineNodes:
         self.systemd = Systemd({})
         self._fleet, self._data, self._listen = fleet, data, listen
         self._command = command
-        self._nodes: list[NodeProcess] = []
-        self._lost: set[NodeProcess] = set()
+        self._nodes: list[_NodeProcess] = []
+        self._lost: set[_NodeProcess] = set()
         self._codes: list[int] = []
 
     def reload(self) -> None:
@@ -366,7 +366,7 @@ class MachineNodes:
         if code or not begun:
             raise ProgramFailed(code)
 
-    def _make_node(self, number: int, engine: OwnEngine | None) -> NodeProcess:
+    def _make_node(self, number: int, engine: OwnEngine | None) -> _NodeProcess:
         """Return a node, whose data directory is there. Raises `ConfigError`."""
         places = (self._data.root,) if engine is None else (self._data.root, engine.directory)
         setup = NodeSetup(
@@ -387,7 +387,7 @@ class MachineNodes:
             published = self._data.root / PUBLISHED
             for file in (self._data.root / "page.key", published, previous_of(published)):
                 _mirror(file, root / file.name)
-        return NodeProcess(setup, self._command(root))
+        return _NodeProcess(setup, self._command(root))
 
     async def _watch_end(self) -> None:
         """Have all nodes end when that is wanted. Says so also where a crash cancels this task."""
@@ -407,7 +407,7 @@ class MachineNodes:
 
     # One node ---------------------------------------------------------------------------------------------------------
 
-    async def _keep(self, node: NodeProcess, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _keep(self, node: _NodeProcess, *, task_status: trio.TaskStatus[None]) -> None:
         """Run a node until all end; started when it listens for the first time, or all end before that."""
         restarts = RestartLog(_POLICY, random.random)
         listened = False
@@ -437,7 +437,7 @@ class MachineNodes:
         if not listened:
             task_status.started()
 
-    async def _run_once(self, node: NodeProcess, on_listening: Callable[[], None]) -> int:
+    async def _run_once(self, node: _NodeProcess, on_listening: Callable[[], None]) -> int:
         try:
             return await node.run(on_listening, self._end_if_idle, self.closing)
         except (OSError, RuntimeError) as error:
@@ -446,7 +446,7 @@ class MachineNodes:
             log.warning("%s cannot be started: %s", node.name, reason_of(error))
             return EXIT_STUCK
 
-    async def _pause(self, node: NodeProcess, code: int, restarts: RestartLog) -> None:
+    async def _pause(self, node: _NodeProcess, code: int, restarts: RestartLog) -> None:
         """Wait before a node is started again, or until all end. Raises `ProgramFailed` if it was the last one."""
         pause_s = restarts.admit(trio.current_time())
         if pause_s is None:

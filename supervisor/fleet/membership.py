@@ -1,5 +1,5 @@
-"""Being a member of a fleet: joining, renewing the lease, reading the feed, leaving; who else is there, and who has
-what.
+"""A node as a member of a fleet: joining, renewing the lease, reading the feed, leaving; who else is there; which
+launches it owns, and where the others are.
 
 Rules:
 - Nothing is trusted but the lease: `holds` is asked before anything is sent to a launch, and after it answered.
@@ -7,6 +7,11 @@ Rules:
   another incarnation that owns nothing.
 - Where the engine has forgotten us though our lease runs, as it lost what it knew, we join again with what we own.
 - A node knows all members at first, then what the feed says.
+
+A launch is found like this: it is ours; or it is known who owns it, and that is a member; or the engine says who owns
+it; or nobody does, and it is placed. The node it is placed on claims it itself, so the engine decides where two differ.
+What is known of others may be old. So whoever is asked for a launch that it does not own claims it, and says where it
+is if it is elsewhere, before anything is sent.
 
 Which node a launch is placed on is weighted rendezvous hashing. Each node has a score for each launch, made of both
 names and its weight; the highest wins. So every node comes to the same answer without being told; a node that comes or
@@ -18,21 +23,36 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from hashlib import blake2b
 from heapq import nlargest
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import trio
 from msgspec.structs import replace
 
 from actors.errors import SupervisorError
 from actors.kit import Conditions, Pauses
-from supervisor.fleet.engine import Engine
-from supervisor.fleet.errors import EngineAway, FeedLost, LeaseEnded, detail_of
-from supervisor.fleet.lease import Lease, LeaseTimes
-from supervisor.fleet.records import Entry, Joined, Node, NodeGone, NodeSeen
+from supervisor.fleet.engine import (
+    Elsewhere,
+    Engine,
+    EngineAway,
+    Entry,
+    FeedLost,
+    Joined,
+    LaunchGrant,
+    Lease,
+    LeaseEnded,
+    LeaseTimes,
+    Node,
+    NodeAway,
+    NodeGone,
+    NodeSeen,
+    Place,
+    detail_of,
+)
 
 _SCALE: Final = 1.0 / (1 << 64)
 _MASK: Final = (1 << 64) - 1
@@ -138,7 +158,7 @@ class NodeClock:
         return trio.current_time() + moment - self.now()
 
 
-class LeaseHolder(Protocol):
+class _LeaseHolder(Protocol):
     """Who lives by the lease of a node."""
 
     def fences(self) -> Mapping[str, int]:
@@ -206,7 +226,7 @@ class Membership:
         """Return while this node is a member."""
         await self._joined.wait()
 
-    async def run(self, holder: LeaseHolder) -> None:
+    async def run(self, holder: _LeaseHolder) -> None:
         """Be a member whenever that is possible, until it leaves."""
         with self._running:
             while True:
@@ -219,7 +239,7 @@ class Membership:
                     nursery.cancel_scope.cancel()
                 await self._lapse(holder)
 
-    async def leave(self, holder: LeaseHolder) -> None:
+    async def leave(self, holder: _LeaseHolder) -> None:
         """Stop what is owned, end the lease at once, and join no more."""
         self._running.cancel()
         await self._lapse(holder)
@@ -252,7 +272,7 @@ class Membership:
         self._conditions.end(_WHAT)
         self._on_renewed(self.lease)
 
-    async def _rejoin(self, holder: LeaseHolder) -> None:
+    async def _rejoin(self, holder: _LeaseHolder) -> None:
         """Join as who we are: the engine has lost what it knew, or we what it said.
 
         Not when our lease is over: what we owned may have had another owner meanwhile.
@@ -261,7 +281,7 @@ class Membership:
             raise LeaseEnded("this node is no member of the fleet now")
         await holder.keep((await self._join(holder.fences())).kept)
 
-    async def _lapse(self, holder: LeaseHolder) -> None:
+    async def _lapse(self, holder: _LeaseHolder) -> None:
         self.lease = None
         self._joined = trio.Event()
         self.members.reset(())
@@ -276,7 +296,7 @@ class Membership:
                 return
             await trio.sleep_until(self._clock.trio_time(min(lease.serves_until, now + _LOOK_S)))
 
-    async def _renew_for_ever(self, holder: LeaseHolder) -> None:
+    async def _renew_for_ever(self, holder: _LeaseHolder) -> None:
         while True:
             sent = self._clock.now()
             try:
@@ -290,7 +310,7 @@ class Membership:
                 await self._hurried.wait()
             self._hurried = trio.Event()
 
-    async def _renew(self, holder: LeaseHolder) -> None:
+    async def _renew(self, holder: _LeaseHolder) -> None:
         sent, news = self._clock.now(), replace(self._describe(), incarnation=self.node.incarnation)
         try:
             newest = await self._engine.renew(self.node.incarnation, None if news == self.node else news)
@@ -302,7 +322,7 @@ class Membership:
         if newest < self.position:  # it forgot what we have read
             await self._rejoin(holder)
 
-    async def _follow(self, holder: LeaseHolder) -> None:
+    async def _follow(self, holder: _LeaseHolder) -> None:
         pauses = Pauses()
         while True:
             try:
@@ -313,7 +333,7 @@ class Membership:
                 pauses.reset()
                 await trio.sleep(min(_GATHER_S, len(self.members) / _READS_PER_S))
 
-    async def _read(self, holder: LeaseHolder) -> None:
+    async def _read(self, holder: _LeaseHolder) -> None:
         before = self.position
         try:
             page = await self._engine.read(before, _READ_S)
@@ -327,3 +347,186 @@ class Membership:
                 self.members.take(entry)
             self._take(position, entry)
         self.position = page.position
+
+
+# What a node owns -----------------------------------------------------------------------------------------------------
+
+
+R = TypeVar("R")
+
+_MAX_STEPS: Final = 4
+"""Nodes that are asked for one launch. Each one that does not own it says who does, by the engine."""
+_MAX_KNOWN: Final = 100_000
+"""Owners that are remembered; the oldest is forgotten, and asked for again."""
+
+
+class Ownership:
+    """What one node owns. Implements `_LeaseHolder`.
+
+    `end` ends what runs of a launch, at once.
+    """
+
+    def __init__(self, engine: Engine, membership: Membership, end: Callable[[str], Awaitable[None]]) -> None:
+        self.draining = False
+        """This node takes no launch that another one can take."""
+        self._engine = engine
+        self.membership = membership
+        self._end = end
+        self._held: dict[str, LaunchGrant] = {}
+        self._known: dict[str, LaunchGrant] = {}
+        self._changing: dict[str, trio.Event] = {}
+
+    def fence(self, launch: str) -> int:
+        """Return the fence by which this node may act for a launch, now; 0 if it may not."""
+        grant = self.grant(launch)
+        return 0 if grant is None else grant.fence
+
+    def grant(self, launch: str) -> LaunchGrant | None:
+        """Return by which grant this node may act for a launch, now."""
+        return self._held.get(launch) if self.membership.holds else None
+
+    def is_here(self, place: Place) -> bool:
+        return place.node.incarnation == self.membership.node.incarnation
+
+    async def find(self, launch: str, avoid: Collection[str] = ()) -> Place:
+        """Return where a launch is; where nobody owns it, it is placed, but on none of the incarnations to `avoid`.
+
+        Raises `EngineAway` and `LeaseEnded`, where that cannot be known.
+        """
+        me = self.membership.node
+        if self.draining:
+            avoid = {*avoid, me.incarnation}
+        await self._wait_changed(launch)  # what is being given up is not ours
+        if fence := self.fence(launch):
+            return Place(launch, me, fence)
+        if (known := self._known.get(launch)) is not None:
+            if (node := self.membership.members.find(known.incarnation)) is not None:
+                return Place(launch, node, known.fence)
+            del self._known[launch]
+        if not self.membership.holds:
+            raise LeaseEnded("this node is no member of the fleet now")
+        place = await self._engine.find(launch)
+        if place is not None and self.is_here(place) and launch in self._changing:
+            return await self.find(launch, avoid)  # it is given up by now
+        if place is None:
+            for node in self.membership.members.place(launch, me.configuration, 1 + len(avoid)):
+                if node.incarnation not in avoid:
+                    place = Place(launch, node, 0)
+                    break
+        else:
+            self.learn(place)
+        return await self.claim(launch) if place is None or self.is_here(place) else place
+
+    async def take(self, launch: str) -> Place:
+        """Own a launch that another node has placed here, unless it is elsewhere or this one takes none; else where it
+        is. Raises as `find` does.
+        """
+        return await (self.find(launch) if self.draining else self.claim(launch))
+
+    async def claim(self, launch: str) -> Place:
+        """Own a launch, unless another node does; return where it is. Raises as `find` does."""
+        async with self._change(launch):
+            me, joins = self.membership.node, self.membership.joins
+            if fence := self.fence(launch):
+                return Place(launch, me, fence)
+            place = await self._engine.claim(launch, me.incarnation)
+            if not self.is_here(place):
+                self.learn(place)
+            elif self.membership.holds and self.membership.joins == joins:
+                self._held[launch] = LaunchGrant(launch=launch, incarnation=me.incarnation, fence=place.fence)
+            else:
+                raise LeaseEnded("this node is no member of the fleet any more")
+            return place
+
+    def learn(self, place: Place) -> None:
+        """Take what the engine said of an owner; that it is a member is known from the feed soon."""
+        if place.fence and not self.is_here(place):
+            self._known.pop(place.launch, None)
+            self._known[place.launch] = LaunchGrant(
+                launch=place.launch, incarnation=place.node.incarnation, fence=place.fence
+            )
+            if len(self._known) > _MAX_KNOWN:
+                del self._known[next(iter(self._known))]
+
+    def forget(self, launch: str, fence: int) -> None:
+        """Who was thought to own a launch by this fence does not."""
+        if (known := self._known.get(launch)) is not None and known.fence <= fence:
+            del self._known[launch]
+
+    async def release(self, launch: str, runs: Callable[[], bool]) -> bool:
+        """Own a launch no longer; return False if it runs, as it was begun again meanwhile: then it is ours still."""
+        async with self._change(launch):
+            if runs():
+                return False
+            if (grant := self._held.pop(launch, None)) is not None:
+                await self._engine.release([grant])
+            return True
+
+    def fences(self) -> Mapping[str, int]:
+        return {launch: grant.fence for launch, grant in self._held.items()}
+
+    async def keep(self, launches: frozenset[str]) -> None:
+        await self._end_all(sorted(self._held.keys() - launches))
+
+    async def stop(self) -> None:
+        self._known.clear()
+        await self._end_all([*self._held])
+
+    async def _end_all(self, launches: Collection[str]) -> None:
+        for launch in launches:
+            del self._held[launch]
+        async with trio.open_nursery() as nursery:
+            for launch in launches:
+                nursery.start_soon(self._end, launch)
+
+    async def _wait_changed(self, launch: str) -> None:
+        """Return when nobody changes who owns a launch. A checkpoint if somebody does."""
+        while (changing := self._changing.get(launch)) is not None:
+            await changing.wait()
+
+    @asynccontextmanager
+    async def _change(self, launch: str) -> AsyncIterator[None]:
+        """Let one after the other change who owns a launch."""
+        await self._wait_changed(launch)
+        self._changing[launch] = trio.Event()
+        try:
+            yield
+        finally:
+            self._changing.pop(launch).set()
+
+
+async def reach(
+    ownership: Ownership,
+    launch: str,
+    here: Callable[[int], Awaitable[R]],
+    there: Callable[[Place], Awaitable[R]],
+) -> R:
+    """Send something to a launch: `here`, with our fence, or to another node.
+
+    Both raise `Elsewhere` where nothing was done as the launch is not there, or is moved from there now; `there` raises
+    `NodeAway` where nothing was sent. Raises `NodeAway`, `EngineAway`, `LeaseEnded`.
+    """
+    avoid: set[str] = set()
+    place = await ownership.find(launch)
+    for _ in range(_MAX_STEPS):
+        if ownership.is_here(place) and not ownership.fence(launch):  # another node has it from the engine
+            place = await ownership.claim(launch)
+        try:
+            return await (here(place.fence) if ownership.is_here(place) else there(place))
+        except Elsewhere as error:
+            if error.place is None:
+                ownership.forget(launch, place.fence)
+                avoid.add(place.node.incarnation)
+            place = error.place or await ownership.find(launch, avoid)
+            ownership.learn(place)
+            continue
+        except NodeAway as error:
+            if error.outcome != "not_sent":
+                raise
+            away = error
+        ownership.forget(launch, place.fence)
+        avoid.add(place.node.incarnation)
+        tried, place = place, await ownership.find(launch, avoid)
+        if place.node.incarnation == tried.node.incarnation:  # it owns it until its lease ends
+            raise away
+    raise NodeAway(f"{launch} moves from node to node; retry shortly", retry_after_s=1.0)

@@ -21,18 +21,23 @@ from coredis.response.types import StreamEntry
 from coredis.retry import NoRetryPolicy
 
 from actors.kit.fairness.share import LinePace
-from supervisor.fleet.engine import KEPT_S
-from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken, refused
-from supervisor.fleet.records import (
+from supervisor.fleet.engine import (
+    KEPT_S,
+    EngineAway,
+    EngineSettling,
     Entry,
+    FeedLost,
     FeedPage,
     Joined,
     LaunchGrant,
+    LeaseEnded,
+    NameTaken,
     Node,
     OfferPublished,
     Offers,
     Place,
     RecordPut,
+    refused,
 )
 
 T = TypeVar("T")

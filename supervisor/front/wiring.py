@@ -19,8 +19,7 @@ from actors.principal import LOCAL, Principal
 from supervisor.config import Settings
 from supervisor.config.address import base_url, is_loopback
 from supervisor.config.values import OWN_TOKENS
-from supervisor.fleet.lives import DaemonLife
-from supervisor.fleet.status import NO_FLEET
+from supervisor.fleet.peers import NO_FLEET, DaemonLife
 from supervisor.front.admission import Admission, ProtectedResource
 from supervisor.front.application import application
 from supervisor.front.dispatch import EVENTS_PATH, Dispatch

@@ -8,7 +8,7 @@ from zlib import crc32
 import msgspec
 import trio
 
-from supervisor.fleet.lives import DaemonLife
+from supervisor.fleet.peers import DaemonLife
 from supervisor.oauth.late import LateAccounts
 from supervisor.servers.fleet.records import Shared, SharedRecords
 from supervisor.servers.launches.names import AccountName

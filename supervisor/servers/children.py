@@ -32,7 +32,7 @@ from actors.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.redaction import Mask
 from supervisor.config.given import RestingServer
-from supervisor.fleet.errors import NodeAway
+from supervisor.fleet.engine import NodeAway
 from supervisor.host.pauses import wakes
 from supervisor.metatools.servers import missing_values_error
 from supervisor.servers.deployment import DeployedServer

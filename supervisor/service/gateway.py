@@ -30,7 +30,7 @@ from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
 from actors.subscribers import Subscribers
-from supervisor.fleet.lives import DaemonLife
+from supervisor.fleet.peers import DaemonLife
 from supervisor.host.pauses import DebouncedSignal
 from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit

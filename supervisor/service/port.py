@@ -21,7 +21,7 @@ from actors.principal import Principal
 from actors.protocol.listing import LISTED_BY
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.mirrors import Mirror
-from supervisor.fleet.lives import HeldElsewhere
+from supervisor.fleet.peers import HeldElsewhere
 from supervisor.host.workbench import beside
 from supervisor.identity.people import Person
 from supervisor.identity.requester import MESSAGE_ID

@@ -22,7 +22,7 @@ from actors.protocol import tasks
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.questions import Visitor
 from actors.protocol.tasks import CANCEL, GET, OVER, STATUS, UPDATE, UnknownTask
-from supervisor.fleet.lives import DaemonLife
+from supervisor.fleet.peers import DaemonLife
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.rounds import SealedNames
 from supervisor.service.client import Client

@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 
-from supervisor.fleet.lease import LeaseTimes
+from supervisor.fleet.engine import LeaseTimes
 from tests.fleet.simulation import Report, Scale, events_of
 from tests.fleet.virtual_time import simulate
 

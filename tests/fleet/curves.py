@@ -11,9 +11,8 @@ import logging
 import statistics
 import time
 
-from supervisor.fleet.lease import LeaseTimes
+from supervisor.fleet.engine import LeaseTimes, Node
 from supervisor.fleet.membership import rank
-from supervisor.fleet.records import Node
 from tests.fleet.simulation import CALM_S, Scale
 from tests.fleet.virtual_time import simulate
 

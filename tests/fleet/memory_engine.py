@@ -8,13 +8,16 @@ from itertools import islice
 
 import trio
 
-from supervisor.fleet.engine import KEPT_S
-from supervisor.fleet.errors import EngineSettling, FeedLost, LeaseEnded, NameTaken
-from supervisor.fleet.records import (
+from supervisor.fleet.engine import (
+    KEPT_S,
+    EngineSettling,
     Entry,
+    FeedLost,
     FeedPage,
     Joined,
     LaunchGrant,
+    LeaseEnded,
+    NameTaken,
     Node,
     NodeGone,
     NodeSeen,

@@ -10,12 +10,8 @@ from typing import Any, Final, cast
 import trio
 
 from actors.errors import SupervisorError
-from supervisor.fleet.engine import Engine
-from supervisor.fleet.errors import Elsewhere, LeaseEnded, NodeAway
-from supervisor.fleet.lease import Lease, LeaseTimes
-from supervisor.fleet.membership import Membership, NodeClock
-from supervisor.fleet.ownership import Ownership, reach
-from supervisor.fleet.records import Entry, Node, Place
+from supervisor.fleet.engine import Elsewhere, Engine, Entry, Lease, LeaseEnded, LeaseTimes, Node, NodeAway, Place
+from supervisor.fleet.membership import Membership, NodeClock, Ownership, reach
 from tests.fleet.world import GIVE_UP_S, World
 
 COLD_START_S = 1.0

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from supervisor.fleet.engine import RecordPut
 from supervisor.fleet.membership import NodeClock
-from supervisor.fleet.records import RecordPut
 from supervisor.servers.fleet.records import SharedRecords
 from supervisor.store.records import RECORDS, FleetRecord
 from tests.fakes.rows import MemoryRows

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 import trio
 
-from supervisor.fleet.lease import DRIFT, LeaseTimes
+from supervisor.fleet.engine import DRIFT, LeaseTimes
 from tests.fleet.node import SimulatedNode
 from tests.fleet.world import ENGINE, Odds, World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from supervisor.fleet.lease import Lease
+from supervisor.fleet.engine import Lease
 from tests.fleet.forgetful import KEYS
 from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.simulation import Report, Scale, events_of

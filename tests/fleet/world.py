@@ -14,7 +14,7 @@ import msgspec
 import trio
 
 from actors.errors import SupervisorError
-from supervisor.fleet.errors import EngineAway
+from supervisor.fleet.engine import EngineAway
 from tests.fleet.forgetful import KEYS, ForgetfulEngine
 from tests.fleet.memory_engine import MemoryEngine
 

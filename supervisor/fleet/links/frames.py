@@ -25,8 +25,7 @@ from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.exchanges import Interest
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from supervisor.fleet.errors import NodeAway
-from supervisor.fleet.records import Place
+from supervisor.fleet.engine import NodeAway, Place
 
 PART_BYTES: Final = 128 * 1024
 _MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
@@ -40,7 +39,7 @@ OrderKind = Literal["wake", "restart", "refresh", "sleep"]
 ForLaunch = CallServer | WakeServer | RestartServer | RefreshServer | SleepServer
 
 
-class FleetFrame(msgspec.Struct, frozen=True, array_like=True):
+class _FleetFrame(msgspec.Struct, frozen=True, array_like=True):
     """One message between nodes. `id`: the call that it is about."""
 
     id: int
@@ -49,7 +48,7 @@ class FleetFrame(msgspec.Struct, frozen=True, array_like=True):
 # From whoever asks ----------------------------------------------------------------------------------------------------
 
 
-class CallSent(FleetFrame, frozen=True, tag=1):
+class CallSent(_FleetFrame, frozen=True, tag=1):
     """A `CallServer` for a launch. `client` is who hears of it, `visits`: they hear of the end of visits, too.
 
     `meta` has the context of its trace. Whether it `lasts` is counted at the door alone.
@@ -75,7 +74,7 @@ class CallSent(FleetFrame, frozen=True, tag=1):
     definition: bytes = b""
 
 
-class OrderSent(FleetFrame, frozen=True, tag=2):
+class OrderSent(_FleetFrame, frozen=True, tag=2):
     """An order for a launch; `operator` and `urgent` as in its message."""
 
     launch: str
@@ -85,13 +84,13 @@ class OrderSent(FleetFrame, frozen=True, tag=2):
     urgent: bool = True
 
 
-class Abandoned(FleetFrame, frozen=True, tag=3):
+class Abandoned(_FleetFrame, frozen=True, tag=3):
     """Nobody waits for an answer any more, for a `reason` if the client gave one."""
 
     reason: str = ""
 
 
-class QuestionSettled(FleetFrame, frozen=True, tag=4):
+class QuestionSettled(_FleetFrame, frozen=True, tag=4):
     """The client has answered a question, or cannot: then there is an `error`."""
 
     question: int
@@ -99,25 +98,25 @@ class QuestionSettled(FleetFrame, frozen=True, tag=4):
     error: SentError | None = None
 
 
-class ClientProgressed(FleetFrame, frozen=True, tag=5):
+class ClientProgressed(_FleetFrame, frozen=True, tag=5):
     """What the client tells of its work on a question, the params of a notification."""
 
     question: int
     params: bytes
 
 
-class RequestSent(FleetFrame, frozen=True, tag=6):
+class RequestSent(_FleetFrame, frozen=True, tag=6):
     """A request of a client that is answered there; `head` is all but its `body`, which ends with this, after parts."""
 
     head: bytes
     body: bytes = b""
 
 
-class RequestLeft(FleetFrame, frozen=True, tag=7):
+class RequestLeft(_FleetFrame, frozen=True, tag=7):
     """The client of a request has left."""
 
 
-class PartTaken(FleetFrame, frozen=True, tag=8):
+class PartTaken(_FleetFrame, frozen=True, tag=8):
     """So many bytes of an answer were taken."""
 
     size: int
@@ -126,7 +125,7 @@ class PartTaken(FleetFrame, frozen=True, tag=8):
 # From whoever is asked ------------------------------------------------------------------------------------------------
 
 
-class ResultSent(FleetFrame, frozen=True, tag=11):
+class ResultSent(_FleetFrame, frozen=True, tag=11):
     """A `Result`, whose body ends with this, after parts; by this `fence` the launch was owned all the time."""
 
     fence: int
@@ -138,33 +137,33 @@ class ResultSent(FleetFrame, frozen=True, tag=11):
     lost: str = ""
 
 
-class OrderDone(FleetFrame, frozen=True, tag=12):
+class OrderDone(_FleetFrame, frozen=True, tag=12):
     """An order is done; what a refresh has found."""
 
     fence: int
     refreshed: Refreshed | None = None
 
 
-class Failed(FleetFrame, frozen=True, tag=13):
+class Failed(_FleetFrame, frozen=True, tag=13):
     """The call has failed."""
 
     error: SentError
 
 
-class MovedOn(FleetFrame, frozen=True, tag=14):
+class MovedOn(_FleetFrame, frozen=True, tag=14):
     """Nothing was done: the launch is at another place; None if nobody owns it now."""
 
     place: Place | None
 
 
-class NoteSent(FleetFrame, frozen=True, tag=15):
+class NoteSent(_FleetFrame, frozen=True, tag=15):
     """A `Note` for the client of a call."""
 
     method: str
     params: bytes
 
 
-class QuestionSent(FleetFrame, frozen=True, tag=16):
+class QuestionSent(_FleetFrame, frozen=True, tag=16):
     """A `Question` for the client of a call; `progress`: its server wants to hear of the work on it."""
 
     question: int
@@ -173,35 +172,35 @@ class QuestionSent(FleetFrame, frozen=True, tag=16):
     progress: bool
 
 
-class QuestionTakenBack(FleetFrame, frozen=True, tag=17):
+class QuestionTakenBack(_FleetFrame, frozen=True, tag=17):
     """Nobody waits for the answer to a question any more."""
 
     question: int
 
 
-class VisitEnded(FleetFrame, frozen=True, tag=18):
+class VisitEnded(_FleetFrame, frozen=True, tag=18):
     """A visit of this id is over, of the client of a call that may be over itself."""
 
     visit: str
 
 
-class BodyPart(FleetFrame, frozen=True, tag=19):
+class BodyPart(_FleetFrame, frozen=True, tag=19):
     """A part of the body of a result, or of the members of a call, which are long; what ends them has the rest."""
 
     part: bytes
 
 
-class SignOfLife(FleetFrame, frozen=True, tag=20):
+class SignOfLife(_FleetFrame, frozen=True, tag=20):
     """A sign of life; whoever gets one that was `asked` for sends one back."""
 
     asked: bool = True
 
 
-class LinkClosing(FleetFrame, frozen=True, tag=21):
+class LinkClosing(_FleetFrame, frozen=True, tag=21):
     """The node ends: whoever asks sends nothing more over this link, and hangs up when it has all its answers."""
 
 
-class AnswerBegun(FleetFrame, frozen=True, tag=22):
+class AnswerBegun(_FleetFrame, frozen=True, tag=22):
     """The head of the answer to a request. `whole`: all of it follows, else it goes on as long as it does."""
 
     status: int
@@ -209,24 +208,24 @@ class AnswerBegun(FleetFrame, frozen=True, tag=22):
     whole: bool
 
 
-class AnswerPart(FleetFrame, frozen=True, tag=23):
+class AnswerPart(_FleetFrame, frozen=True, tag=23):
     """A part of its body."""
 
     part: bytes
 
 
-class AnswerEnded(FleetFrame, frozen=True, tag=24):
+class AnswerEnded(_FleetFrame, frozen=True, tag=24):
     """It has all of its body."""
 
 
-class ResourceChanged(FleetFrame, frozen=True, tag=25):
+class ResourceChanged(_FleetFrame, frozen=True, tag=25):
     """A resource of a launch has changed, to which clients of whoever asks are subscribed."""
 
     launch: str
     uri: str
 
 
-class LaunchMoved(FleetFrame, frozen=True, tag=26):
+class LaunchMoved(_FleetFrame, frozen=True, tag=26):
     """The launch is here no longer, to whose resources clients of whoever asks are subscribed."""
 
     launch: str
@@ -248,7 +247,7 @@ class SentError(msgspec.Struct, frozen=True, array_like=True):
     retryable: bool = False
 
 
-class UnknownFrame(FleetFrame, frozen=True, tag=0):
+class UnknownFrame(_FleetFrame, frozen=True, tag=0):
     """Stands for one of a later version, which means nothing here. What needs an answer is not sent to a node whose
     `Node.version` does not know it.
     """
@@ -422,7 +421,7 @@ _BYTES: Final = 64 * 1024
 """Read at a time, and written at a time beside a part of a long text."""
 
 
-class FrameBuffer:
+class _FrameBuffer:
     """Takes bytes as they arrive, and gives the bodies of whole frames."""
 
     def __init__(self) -> None:
@@ -529,7 +528,7 @@ class FrameStream:
             nursery.cancel_scope.cancel()
 
     async def _read(self, take: Callable[[bytes], None]) -> None:
-        buffer = FrameBuffer()
+        buffer = _FrameBuffer()
         while data := bytes(await self._stream.receive_some(_BYTES)):
             self._heard_at = trio.current_time()
             for body in buffer.feed(data):

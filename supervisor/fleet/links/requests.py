@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from actors.errors import SupervisorError
-from supervisor.fleet.errors import NodeAway
+from supervisor.fleet.engine import NodeAway
 from supervisor.fleet.links import frames
 from supervisor.fleet.links.frames import (
     PART_BYTES,

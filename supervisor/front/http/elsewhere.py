@@ -22,10 +22,9 @@ import trio
 
 from actors.errors import SupervisorError
 from actors.kit.fairness.share import Who
-from supervisor.fleet.errors import Elsewhere, NodeAway
+from supervisor.fleet.engine import Elsewhere, Node, NodeAway
 from supervisor.fleet.links.requests import DistantRequest, SentRequest
-from supervisor.fleet.records import Node
-from supervisor.fleet.status import Peers
+from supervisor.fleet.peers import Peers
 from supervisor.front.edge.fields import fields_of
 from supervisor.front.edge.parser import Headers, IncomingRequest
 from supervisor.front.edge.request import ClientGone, HttpRequest, Lines

@@ -39,7 +39,7 @@ from actors.codes import INVALID_REQUEST
 from actors.errors import SupervisorError
 from actors.principal import Principal
 from supervisor.config import Settings
-from supervisor.fleet.status import Peers
+from supervisor.fleet.peers import Peers
 from supervisor.front.listen import NOTHING_TOLD
 from supervisor.front.messages import MAX_NAME_BYTES, Key, fit_text, json_bytes
 from supervisor.service.asking.exchange import QuestionTable, SessionState
@@ -101,7 +101,7 @@ class SessionClaims(
 
     `nonce`: 16 to 32 random bytes. `version`: the negotiated protocol version. `capabilities`: the client's, a JSON
     object. `principal`: who opened the session; whoever presents the token must be the same. Times in unix seconds.
-    `life`: names the process in a fleet whose memory has the session; see `supervisor.fleet.records.Node`.
+    `life`: names the process in a fleet whose memory has the session; see `supervisor.fleet.engine.Node`.
     """
 
     nonce: bytes

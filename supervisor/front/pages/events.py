@@ -27,9 +27,9 @@ from actors.errors import SupervisorError, TooManyCalls
 from actors.kit import Pauses, Shares
 from supervisor import operations
 from supervisor.events.event import DaemonEvent, EventReader, encode, one_line, timestamp
+from supervisor.fleet.engine import Node
 from supervisor.fleet.links.requests import SentRequest
-from supervisor.fleet.records import Node
-from supervisor.fleet.status import Peers
+from supervisor.fleet.peers import Peers
 from supervisor.front.admission import TICKET
 from supervisor.front.dispatch import EVENTS_PATH
 from supervisor.front.edge.request import HttpRequest

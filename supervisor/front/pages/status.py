@@ -29,7 +29,7 @@ from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.room import Room
 from supervisor import operations
 from supervisor.config import ServerConfig
-from supervisor.fleet.status import Peers
+from supervisor.fleet.peers import Peers
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.performing import SharedPage, performs
 from supervisor.front.pages.requests import REQUESTER

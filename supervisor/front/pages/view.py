@@ -25,7 +25,7 @@ from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
 from supervisor.delivery.events import DaemonEvents
-from supervisor.fleet.status import NO_FLEET, FleetView
+from supervisor.fleet.peers import NO_FLEET, FleetView
 from supervisor.front.edge.wire import ConnectionCounters
 from supervisor.front.pages.requests import REQUESTER
 from supervisor.host.turns import LoopLag, LoopTurns

@@ -19,11 +19,9 @@ from quart import request as page
 from quart_trio import QuartTrio
 
 from actors.errors import MailboxFull, SupervisorError
-from supervisor.fleet.errors import Elsewhere
+from supervisor.fleet.engine import Elsewhere, Node
 from supervisor.fleet.links.requests import SentRequest
-from supervisor.fleet.lives import life_in
-from supervisor.fleet.records import Node
-from supervisor.fleet.status import Peers
+from supervisor.fleet.peers import Peers, life_in
 from supervisor.front.admission import STATIC, is_page, read_cookie
 from supervisor.front.edge.parser import HttpProtocolError
 from supervisor.front.edge.request import BodyLimits, HttpRequest, TooLate

@@ -25,8 +25,8 @@ from supervisor.config.file import MAX_FILE_BYTES, digest_of, read_text
 from supervisor.config.jsonc import read_document
 from supervisor.config.load import lay_below, parse
 from supervisor.config.values import raise_together
-from supervisor.fleet.records import NOT_YET
-from supervisor.fleet.status import PublishedConfiguration
+from supervisor.fleet.engine import NOT_YET
+from supervisor.fleet.peers import PublishedConfiguration
 from supervisor.host.datadir import PUBLISHED, previous_of
 from supervisor.host.files import read_if_there, write_atomically
 from supervisor.host.workbench import beside

@@ -49,7 +49,7 @@ async def make_node(
     engine: Engine, deployment: Latest[Deployment], data: DataDir, room: Room, store: Store, core: trio.Nursery
 ) -> FleetNode:
     """Return this daemon as a node, which is one once it runs, and knows what it had seen when it ran last."""
-    from supervisor.fleet.links.identity import FleetKeys
+    from supervisor.fleet.links.links import FleetKeys
     from supervisor.servers.fleet.node import FleetNode
 
     keys = FleetKeys([_key_of(key) for key in deployment.value.settings.fleet.keys])

@@ -24,12 +24,10 @@ from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.server import ServerMessage
 from actors.subscribers import Subscribers
-from supervisor.fleet.errors import Elsewhere, EngineSettling, LeaseEnded
+from supervisor.fleet.engine import Elsewhere, EngineSettling, LeaseEnded, Place
 from supervisor.fleet.links.frames import ForLaunch
-from supervisor.fleet.links.identity import FleetKeys
-from supervisor.fleet.links.links import Links
-from supervisor.fleet.ownership import Ownership, reach
-from supervisor.fleet.records import Place
+from supervisor.fleet.links.links import FleetKeys, Links
+from supervisor.fleet.membership import Ownership, reach
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.launches.running import Launches
@@ -363,7 +361,7 @@ ASK_S: Final = 60.0
 
 
 class FleetSubscriptions:
-    """Implements `supervisor.fleet.links.watches.Watchers`."""
+    """Implements `supervisor.fleet.links.link.Watchers`."""
 
     def __init__(self, subscribers: Subscribers, messages: LaunchMessages) -> None:
         self._subscribers = subscribers

@@ -27,16 +27,12 @@ from actors.registry.actor import Message as RegistryMessage
 from actors.router import Router
 from actors.transport.base import Connection, Transport
 from actors.transport.stdio.resources.room import Room
-from supervisor.fleet.engine import Engine
-from supervisor.fleet.errors import LeaseEnded
-from supervisor.fleet.lease import Lease, LeaseTimes
-from supervisor.fleet.links.identity import FleetKeys
-from supervisor.fleet.links.incoming import AnswerRequest
+from supervisor.fleet.engine import Engine, Entry, Lease, LeaseEnded, LeaseTimes, Node, OfferPublished, RecordPut
+from supervisor.fleet.links.link import AnswerRequest
+from supervisor.fleet.links.links import FleetKeys
 from supervisor.fleet.links.requests import SentRequest
-from supervisor.fleet.membership import Membership, NodeClock, weight_of
-from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.records import Entry, Node, OfferPublished, RecordPut
-from supervisor.fleet.status import FleetStatus, NodeStatus, Peers
+from supervisor.fleet.membership import Membership, NodeClock, Ownership, weight_of
+from supervisor.fleet.peers import FleetStatus, NodeStatus, Peers
 from supervisor.host.datadir import DataDir
 from supervisor.host.version import VERSION
 from supervisor.servers.children import Servers

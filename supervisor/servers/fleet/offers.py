@@ -24,9 +24,8 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
 from actors.registry.actor import Memory
 from actors.registry.actor import Message as RegistryMessage
-from supervisor.fleet.engine import Engine
-from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.records import OfferPublished
+from supervisor.fleet.engine import Engine, OfferPublished
+from supervisor.fleet.membership import Ownership
 from supervisor.host.workbench import beside
 from supervisor.servers.fleet.launch_messages import LaunchKeys
 from supervisor.servers.launches.running import Recall

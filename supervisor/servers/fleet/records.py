@@ -26,8 +26,7 @@ from msgspec.structs import astuple
 
 from actors.errors import SupervisorError
 from actors.kit import Pauses
-from supervisor.fleet.engine import Engine
-from supervisor.fleet.records import RecordPut
+from supervisor.fleet.engine import Engine, RecordPut
 from supervisor.store import Rows
 from supervisor.store.records import FleetRecord
 

@@ -28,7 +28,7 @@ from actors.protocol.asking.input_required import InputRequest, InputRequired, R
 from actors.protocol.asking.questions import MAX_FORM_BYTES, Visitor, refusal, with_progress_token, with_token
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire.jsonrpc import RemoteError
-from supervisor.fleet.lives import LIFE_BYTES, DaemonLife
+from supervisor.fleet.peers import LIFE_BYTES, DaemonLife
 from supervisor.metatools.execution import PREFIX
 from supervisor.metatools.questions import ToldQuestion
 from supervisor.service.asking.exchange import Exchange, label

@@ -19,8 +19,8 @@ from actors.catalogue.offer import NO_RAW, Tool
 from actors.errors import ActorStopped, CallTimedOut, ServerDisabled, ServerError, Starved, SupervisorError
 from actors.kit import is_want
 from actors.protocol.wire.jsonrpc import RemoteError
-from supervisor.fleet.errors import NodeAway
-from supervisor.fleet.lives import HeldElsewhere
+from supervisor.fleet.engine import NodeAway
+from supervisor.fleet.peers import HeldElsewhere
 from supervisor.identity.audit import Audit
 from supervisor.servers.safety import NotReadOnly, WithheldTool
 from supervisor.service.asking.exchange import Exchange

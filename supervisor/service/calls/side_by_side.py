@@ -28,7 +28,7 @@ from actors.protocol.asking.input_required import STATE
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
-from supervisor.fleet.lives import HeldElsewhere
+from supervisor.fleet.peers import HeldElsewhere
 from supervisor.host.workbench import Workbench
 from supervisor.metatools.execution import Asked, Execute
 from supervisor.metatools.lenient_json import number, plain

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from supervisor.fleet.lives import DaemonLife
+from supervisor.fleet.peers import DaemonLife
 from supervisor.service.events.limits import (
     MAX_ALL_BYTES,
     MAX_CURSOR_CHARS,

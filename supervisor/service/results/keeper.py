@@ -22,7 +22,7 @@ from actors.errors import InvalidArguments
 from actors.kit import ClientQuota, Latest
 from actors.kit.fairness.quota import divide
 from actors.principal import ClientKey
-from supervisor.fleet.lives import DaemonLife, life_in
+from supervisor.fleet.peers import DaemonLife, life_in
 from supervisor.host.workbench import Workbench
 from supervisor.metatools.texts import estimate_tokens
 from supervisor.servers.deployment import Deployment

@@ -13,9 +13,22 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit.fairness.share import LinePace
-from supervisor.fleet.engine import KEPT_S, Engine
-from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
-from supervisor.fleet.records import Entry, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished, RecordPut
+from supervisor.fleet.engine import (
+    KEPT_S,
+    Engine,
+    EngineAway,
+    EngineSettling,
+    Entry,
+    FeedLost,
+    LaunchGrant,
+    LeaseEnded,
+    NameTaken,
+    Node,
+    NodeGone,
+    NodeSeen,
+    OfferPublished,
+    RecordPut,
+)
 from supervisor.fleet.valkey_engine import ANSWER_S, ValkeyEngine, open_valkey
 from tests.fleet.forgetful import KEYS, ForgetfulEngine
 from tests.fleet.valkey import ValkeyServer, valkey

@@ -40,17 +40,12 @@ from actors.messages import (
 from actors.principal import Principal
 from actors.protocol.exchanges import Interest
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from supervisor.fleet.errors import Elsewhere, NodeAway
-from supervisor.fleet.lease import LeaseTimes
-from supervisor.fleet.links import frames, identity, incoming, outgoing
+from supervisor.fleet.engine import Elsewhere, LeaseTimes, Node, NodeAway, Place
+from supervisor.fleet.links import frames, link, links
 from supervisor.fleet.links.frames import DEAD_S, CallSent, ForLaunch, FrameStream, NoteSent, SignOfLife, read_answering
-from supervisor.fleet.links.identity import FleetKeys
-from supervisor.fleet.links.incoming import DistantCaller
-from supervisor.fleet.links.links import Links
-from supervisor.fleet.links.outgoing import OutgoingLink
-from supervisor.fleet.membership import Membership
-from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.records import Node, Place
+from supervisor.fleet.links.link import DistantCaller, OutgoingLink
+from supervisor.fleet.links.links import FleetKeys, Links
+from supervisor.fleet.membership import Membership, Ownership
 from tests.fleet.memory_engine import MemoryEngine
 from tests.fleet.sharing import TrioClock
 
@@ -287,8 +282,7 @@ async def test_what_is_too_much_for_a_connection_fails_alone(monkeypatch: pytest
         other, long = await ask(a, place, call()), await ask(a, place, call())
         while len(b.delivered) < 2:
             await b.was_asked()
-        monkeypatch.setattr(incoming, "MAX_TEXT_BYTES", 200_000)
-        monkeypatch.setattr(outgoing, "MAX_TEXT_BYTES", 200_000)
+        monkeypatch.setattr(link, "MAX_TEXT_BYTES", 200_000)
         b.delivered[1][2].answer(Result(msgspec.Raw(b"x" * 200_001), "modern"))
         with pytest.raises(CallTooLarge, match="the tool ran") as ran:
             await long.wait()
@@ -610,7 +604,7 @@ async def test_a_node_that_ends_answers_everything_and_is_asked_no_more() -> Non
 
 async def test_whoever_connects_while_a_node_ends_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     async with linked() as (a, b, place), trio.open_nursery() as nursery:
-        ours, closed, prove = await a.own.claim("m~1"), trio.Event(), identity.check
+        ours, closed, prove = await a.own.claim("m~1"), trio.Event(), links._check
 
         async def close() -> None:
             await b.links.close()
@@ -620,7 +614,7 @@ async def test_whoever_connects_while_a_node_ends_is_answered(monkeypatch: pytes
             nursery.start_soon(close)
             prove(*proof)
 
-        monkeypatch.setattr(identity, "check", end_meanwhile)
+        monkeypatch.setattr(links, "_check", end_meanwhile)
         reply = await ask(a, Place("m~1", place.node, 0), call())
         with pytest.raises(Elsewhere) as elsewhere:
             await reply.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from supervisor.fleet.errors import Elsewhere, NodeAway
+from supervisor.fleet.engine import Elsewhere, NodeAway
 from supervisor.fleet.links import frames, requests
 from supervisor.fleet.links.frames import PART_BYTES
 from supervisor.fleet.links.requests import DistantRequest, SentRequest

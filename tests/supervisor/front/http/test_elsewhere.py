@@ -15,10 +15,9 @@ import trio
 
 from actors.principal import LOCAL
 from supervisor.config import Settings
-from supervisor.fleet.errors import Elsewhere, EngineAway, LeaseEnded, NodeAway
+from supervisor.fleet.engine import Elsewhere, EngineAway, LeaseEnded, Node, NodeAway
 from supervisor.fleet.links.frames import AnswerBegun, AnswerEnded, AnswerPart, FrameStream
 from supervisor.fleet.links.requests import SentRequest
-from supervisor.fleet.records import Node
 from supervisor.front.http.elsewhere import RequestHead, shared_memory
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.sessions import Sealer, SessionMemory, Sessions

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from supervisor.config import Settings
-from supervisor.fleet.errors import NodeAway
+from supervisor.fleet.engine import NodeAway
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.wire import ConnectionContext, ConnectionCounters, Departures

@@ -10,8 +10,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.catalogue.offer import Offer, encode_offer
 from actors.kit import Address, Latest
 from actors.messages import ServerListed
-from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.records import LaunchGrant, OfferPublished, Offers
+from supervisor.fleet.engine import LaunchGrant, OfferPublished, Offers
+from supervisor.fleet.membership import Ownership
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.fleet.launch_messages import LaunchKeys
 from supervisor.servers.fleet.offers import FleetOffers

@@ -24,7 +24,7 @@ from actors.server import ServerSettings
 from actors.server.calls.turns import FIRST_WORD_S, QUIET_CALLS
 from supervisor.config import ServerConfig
 from supervisor.config.values import Ask
-from supervisor.fleet.lives import HeldElsewhere
+from supervisor.fleet.peers import HeldElsewhere
 from supervisor.plugins.contract import Plugin, PluginOptions, ToolCall
 from supervisor.plugins.questions import TextInput, UserQuestion
 from supervisor.service.asking.confirmations import UNSENT_S

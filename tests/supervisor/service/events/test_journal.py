@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.fleet.lives import DaemonLife, HeldElsewhere
+from supervisor.fleet.peers import DaemonLife, HeldElsewhere
 from supervisor.service.events import journal as journals
 from supervisor.service.events.journal import Journal, Kept, TopicLog
 from supervisor.service.events.limits import MAX_KEPT, MAX_KEPT_BYTES, MAX_READ_BYTES

@@ -25,8 +25,8 @@ from actors.kit import Latest
 from supervisor.config import Settings
 from supervisor.config.file import MAX_FILE_BYTES, digest_of
 from supervisor.config.sections import FleetSettings
-from supervisor.fleet.records import NOT_YET
-from supervisor.fleet.status import PublishedConfiguration
+from supervisor.fleet.engine import NOT_YET
+from supervisor.fleet.peers import PublishedConfiguration
 from supervisor.host.datadir import previous_of
 from supervisor.host.files import write_atomically
 from supervisor.servers.deployment import Deployment

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from supervisor.fleet.errors import EngineAway
+from supervisor.fleet.engine import EngineAway
 from supervisor.servers.fleet import records
 from supervisor.servers.fleet.records import MAX_BYTES
 from supervisor.store.records import RECORDS
