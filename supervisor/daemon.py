@@ -38,7 +38,7 @@ from supervisor.servers.fleet.late import open_engine
 from supervisor.servers.reach import discover
 from supervisor.servers.reloading.reload import Read
 from supervisor.store import Store, open_store
-from supervisor.store.database import CLOSE_S
+from supervisor.store.write_behind import CLOSE_S
 from supervisor.tracing.tracer import close_tracer
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ SYSTEM = {
     "supervisor.process": "where systemd listens is in the environment",
     "supervisor.servers.fleet.lease_guard": "a process beside the daemon, which looks for processes of it",
     "supervisor.servers.journals.files": "appends to files, with modes, and takes back what was half written",
-    "supervisor.store.file": "file modes",
+    "supervisor.store.database": "file modes",
     "supervisor.tokens.counting": "tiktoken is told its directory by the environment only",
 }
 """Modules and folders that may import `os` or `signal`, and what for."""
@@ -230,7 +230,7 @@ def test_only_named_modules_look_whether_a_path_exists() -> None:
         "actors.kit.paths",  # the one that raises nothing
         "actors.transport.stdio.kill_shim",  # in /proc alone
         "supervisor.neural.package",  # in a directory of ours, and whoever calls it is told of every `OSError`
-        "supervisor.store.file",  # the same
+        "supervisor.store.database",  # the same
     }
 
 

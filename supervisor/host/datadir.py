@@ -29,7 +29,7 @@ from actors.kit.paths import absolute
 from supervisor.host.files import make_private, write_atomically
 from supervisor.host.places import default_data_dir
 from supervisor.identity.operator_key import KEY_BYTES, read_key
-from supervisor.store.file import examine
+from supervisor.store.database import examine
 
 LOCK_NAME = "daemon.lock"
 KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values", "webhooks", "fleet"]

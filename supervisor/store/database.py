@@ -1,5 +1,9 @@
-"""The database: what waits to be written, reading and writing, which blocks, and the one thread that does it.
+"""The database: one SQLite file, made and opened with the right mode and schema, examined, read and written.
+All of that blocks.
 
+- A file of a newer version is left alone (`ConfigError`): it is not ours to change.
+- A file of an earlier version is copied before it is changed: that version can be gone back to.
+- Nobody else may have written it: what it says of servers is believed (`ConfigError`). Reading by others is taken back.
 - A file that is damaged, found at opening or later, is moved aside and a fresh one is made: what is in it can be found
   out again. So is what no version of ours writes: rows with values of other types are not returned.
 - A file that vanished is made anew: SQLite would go on writing into one without a name.
@@ -9,43 +13,232 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import glob
 import logging
+import os
 import sqlite3
+import stat
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeVar, TypeVarTuple
+from typing import TypeVar
 
 import msgspec
-import trio
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
 from actors.errors import ConfigError
-from actors.kit import Conditions, Pauses, is_want
+from actors.kit import is_want
 from actors.kit.decoding import GivesWay
-from supervisor.store.file import connect, identity, is_corrupt, move_aside
-from supervisor.store.records import StoreStatus, ToolUsage
-from supervisor.store.table import Row as TableRow
-from supervisor.store.table import Statement, Table
+from actors.principal import LOCAL
+from supervisor.store.records import TABLES, Row, Statement, Table, ToolUsage
 
-# The queue of writes that wait for the disk.
-#
-# It holds one write per key: a newer one replaces the older, usage is added up. It is therefore bounded by the
-# number of servers, principals and tools, launches, vectors and ended sessions, and by `max_keys` whatever those are.
-# New keys are refused, too, where what waits has `max_bytes`: minutes of what was called add up while a disk fails for
-# long. Records of the audit have a key each, and a bound of their own: no record is lost for another one, and none of
-# the rest.
+log = logging.getLogger(__name__)
+
+SCHEMA_VERSION = 15
+"""Of what `TABLES` says now."""
+_MAX_DAMAGED_COPIES = 3
+"""Of damaged files so many are kept, the newest: damage must not fill the disk."""
+_CHECK_S = 1.5
+"""A file that takes longer to examine is used as it is: it may be large, or its disk slow. Use shows damage, too."""
+_CHECK_STEPS = 10_000
+"""Steps of SQLite between two looks at the time; some ten milliseconds."""
+
+_OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
+    4: {
+        "eras": "digest, era, updated_at",
+        "tool_usage": f"'{LOCAL}', server, tool, calls, failures, total_ms, 0.0",
+    },
+    6: {"tool_usage": "principal, server, tool, calls, failures, total_ms, 0.0"},
+    8: {},  # the first with tokens
+    9: {"tokens": "digest, user, role, team, label, created_at, expires_at, used_at, ''"},
+}
+"""Tables whose columns changed with a schema, and what of those before it goes into the newest. The first row that is
+newer than a file counts for it."""
+_DAMAGED = ".corrupt-"
+_LOGS = ("-wal", "-shm")
+# SQLite's file format, section 1.3: the header string, and the user version as a big-endian number.
+_MAGIC = b"SQLite format 3\0"
+_USER_VERSION = slice(60, 64)
+
+
+def examine(path: Path) -> None:
+    """Raise `ConfigError` for a file that cannot be used as it is: a newer version's, a link, or one others can write.
+
+    Looks at the file only, without a lock, so that it neither waits for another process nor disturbs one. A file that
+    is missing or damaged is no error: a fresh one is made.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # what O_NOFOLLOW says of a link (open(2))
+            raise _link_error(path) from error
+        return  # the store says what is wrong with it, and goes on trying
+    try:
+        about = os.fstat(fd)
+        head = os.pread(fd, 64, 0) if stat.S_ISREG(about.st_mode) else b""
+    finally:
+        os.close(fd)
+    if about.st_uid != os.geteuid():
+        raise ConfigError(
+            "the database belongs to another user, who may have written anything into it",
+            path=str(path),
+            hint="run the daemon as that user, or delete it: servers are discovered again",
+        )
+    if about.st_mode & 0o022:
+        raise ConfigError(
+            "others may have written the database: only this user may be able to write it",
+            path=str(path),
+            hint="chmod 600 it if you trust what is in it, or delete it: servers are discovered again",
+        )
+    if head.startswith(_MAGIC):
+        _check_version(path, int.from_bytes(head[_USER_VERSION], "big"))
+
+
+def _link_error(path: Path) -> ConfigError:
+    return ConfigError(
+        "the database is a symbolic link: what it points to would be written, and its mode changed",
+        path=str(path),
+        hint="move the file here, or set data_dir to the directory where it is",
+    )
+
+
+def _check_version(path: Path, version: int) -> None:
+    if version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"the database was written by a newer version (schema {version}, this one knows {SCHEMA_VERSION})",
+            path=str(path),
+            hint="run the newer version, or put the copy of this one in its place",
+        )
+
+
+def connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    """Open the file, made if it is missing; no link is followed. Raises `ConfigError`, `sqlite3.Error`, `OSError`."""
+    # Made by us first, because SQLite would make it with the umask's mode; its log files copy the mode of the file.
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        if stat.S_IMODE(os.fstat(fd).st_mode) != 0o600:
+            with contextlib.suppress(OSError):
+                os.fchmod(fd, 0o600)
+    finally:
+        os.close(fd)
+    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    _check_version(path, version)
+    if not _is_whole(connection):
+        raise _Corrupt("the quick check found damage")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    if version == SCHEMA_VERSION:
+        return  # without a write, so that it can be read while another process holds the lock
+    if version:
+        _copy(connection, path.with_name(f"{path.name}.schema-{version}"))
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _statements(version):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _is_whole(connection: sqlite3.Connection) -> bool:
+    """Return whether nothing of the file is damaged, as far as that is found in `_CHECK_S`."""
+    until = time.monotonic() + _CHECK_S
+    connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_STEPS)
+    try:
+        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        log.info("the database was examined for %g s only, as it is large or its disk is slow", _CHECK_S)
+        return True
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+def _copy(connection: sqlite3.Connection, copy: Path) -> None:
+    """Copy the database, in the place of an earlier copy. Raises `sqlite3.Error`, `OSError`; that one stays then."""
+    draft = copy.with_name(f"{copy.name}.new")
+    draft.unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        connection.execute("VACUUM INTO ?", (str(draft),))
+        draft.replace(copy)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _statements(version: int) -> list[str]:
+    """Return what makes the present schema of one of an earlier version; 0 is a fresh file."""
+    since = min((schema for schema in _OTHERWISE_BEFORE if 0 < version < schema), default=0)
+    changed = _OTHERWISE_BEFORE.get(since, {})
+    aside = [f"ALTER TABLE {table} RENAME TO {table}_before" for table in changed]
+    back = [f"INSERT INTO {table} SELECT {columns} FROM {table}_before" for table, columns in changed.items()]
+    schema = chain.from_iterable(table.schema() for table in TABLES)
+    return [*aside, *schema, *back, *(f"DROP TABLE {table}_before" for table in changed)]
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        about = path.lstat()
+    except FileNotFoundError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+class _Corrupt(sqlite3.DatabaseError):
+    """Damage that SQLite reported as a row, not as an error."""
+
+
+def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
+    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte of an extended code is its family
+    return isinstance(error, _Corrupt) or code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def move_aside(path: Path, now: float) -> Path:
+    """Rename the file and its logs to `*.corrupt-DATE` (UTC), `now` in unix seconds; return the new name of the file.
+
+    Earlier ones make room. Raises `OSError`.
+    """
+    kept = damaged_copies(path)
+    for old in kept[: max(0, len(kept) - _MAX_DAMAGED_COPIES + 1)]:
+        for each in _with_logs(old):
+            with contextlib.suppress(OSError):
+                each.unlink()
+    copy = path.with_name(f"{path.name}{_DAMAGED}{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}")
+    for each, aside in zip(_with_logs(path), _with_logs(copy), strict=True):
+        if each == path or each.exists():
+            each.replace(aside)
+    return copy
+
+
+def damaged_copies(path: Path) -> list[Path]:
+    """Return what was moved aside of a file, the oldest first. Raises `OSError`."""
+    every = path.parent.glob(f"{glob.escape(path.name)}{_DAMAGED}*")
+    copies = [copy for copy in every if not copy.name.endswith(_LOGS)]
+    return sorted(copies, key=lambda copy: (len(copy.name), copy.name))  # earlier versions counted from 1 to 9
+
+
+def _with_logs(path: Path) -> list[Path]:
+    return [path, *(path.with_name(path.name + suffix) for suffix in _LOGS)]
+
+
+# What is saved --------------------------------------------------------------------------------------------------------
+
 
 Key = tuple[Hashable, ...]
 """The name of a table, and the keys of a row or of the rows that begin so."""
-MAX_KEYS = 50_000
-MAX_BYTES = 64 * 1024 * 1024
-"""Of the texts and bytes of all that waits. What is made only when it is written is held by somebody else anyhow."""
 RECORD = "audit record"
 """The first part of the keys under which records of the audit wait."""
-MAX_RECORDS = 10_000
-"""So many of them wait while the disk fails; those that follow are lost, and counted."""
 
 
 class Later(msgspec.Struct, frozen=True):
@@ -101,81 +294,13 @@ class Write(msgspec.Struct, frozen=True):
         return self._statements if self.later is None else chain(self.later.make(), self._statements)
 
 
-class WriteQueue:
-    """The newest write of each key, in the order in which they came: one that removes rows must not pass one of a row
-    that was put after it."""
-
-    def __init__(self, *, max_keys: int = MAX_KEYS, max_bytes: int = MAX_BYTES) -> None:
-        self._max_keys = max_keys
-        self._max_bytes = max_bytes
-        self._waiting: dict[Key, Write] = {}
-        self._records = 0
-        self._bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether so much waits that what others may send without end is to give way to the rest."""
-        return len(self._waiting) >= self._max_keys // 8 or self._bytes >= self._max_bytes // 4
-
-    def put(self, write: Write) -> bool:
-        """Queue a write. False: the queue is full of other keys, or of bytes, and the write is dropped."""
-        older = self._waiting.get(write.key)
-        size = write.size - (0 if older is None else older.size)
-        if older is None:
-            if size and self._waiting and self._bytes + size > self._max_bytes:
-                return False
-            if write.is_record and self._records >= MAX_RECORDS:
-                return False
-            if not write.is_record and len(self._waiting) - self._records >= self._max_keys:
-                return False
-            self._records += write.is_record
-        self._waiting.pop(write.key, None)
-        self._waiting[write.key] = _merge(older, write)
-        self._bytes += size
-        return True
-
-    def take(self) -> list[Write]:
-        batch, self._waiting, self._records, self._bytes = list(self._waiting.values()), {}, 0, 0
-        return batch
-
-    def put_back(self, batch: Collection[Write]) -> int:
-        """Return the batch taken last, which failed; the number of its writes that had not failed before.
-
-        What was queued meanwhile is newer and wins. The queue may pass `max_keys` here, by one batch at most.
-        """
-        returned = {write.key: replace(write, tried=True) for write in batch}
-        newer = {key: _merge(returned.pop(key, None), write) for key, write in self._waiting.items()}
-        self._waiting = returned | newer
-        self._records = sum(write.is_record for write in self._waiting.values())
-        self._bytes = sum(write.size for write in self._waiting.values())
-        return sum(not write.tried for write in batch)
+# Reading and writing --------------------------------------------------------------------------------------------------
 
 
-def _merge(older: Write | None, newer: Write) -> Write:
-    if older is None or older.usage is None or newer.usage is None:
-        return newer
-    return Write(newer.key, usage=older.usage.plus(newer.usage))
-
-
-log = logging.getLogger(__name__)
-
-Row = TypeVar("Row")
 T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 BUSY_TIMEOUT_S = 0.5
 """How long a writer waits for another process before the attempt has failed."""
-
-DATABASE = "database"
-"""How the file is called in what is told of it."""
-WHAT = "store"
-"""How the condition is called while nothing can be saved."""
-MAX_PAUSE_S = 5.0
-_FAILURES = (sqlite3.Error, OSError, ConfigError, RuntimeError, MemoryError, ImportError)
-"""What an outage may look like; `RuntimeError` and `ImportError` only if they are want of resources."""
 # What sqlite3 raises when a value cannot be bound: too large, or text with half a surrogate pair.
 _UNSAVABLE = (sqlite3.DataError, sqlite3.InterfaceError)
 
@@ -194,19 +319,19 @@ class Database:
     def open(self) -> sqlite3.Connection:
         """Open the file, made anew where needed. Raises `ConfigError` for a newer one, `sqlite3.Error`, `OSError`."""
         if self._connection is not None:
-            if self._file == identity(self._path):
+            if self._file == _identity(self._path):
                 return self._connection
             log.warning("%s vanished or was replaced; it is opened again", self._path)
             self.close()
         try:
             connection = connect(self._path, self._busy_timeout_s)
         except sqlite3.DatabaseError as error:
-            if not is_corrupt(error):
+            if not _is_corrupt(error):
                 raise
             log.warning("%s is damaged (%s); it is moved aside and a fresh one is made", self._path, error)
             self.moved = move_aside(self._path, time.time()).name
             connection = connect(self._path, self._busy_timeout_s)
-        self._connection, self._file = connection, identity(self._path)
+        self._connection, self._file = connection, _identity(self._path)
         return connection
 
     def close(self) -> None:
@@ -225,28 +350,28 @@ class Database:
                         turns.between()
                         connection.execute(sql, [value() if callable(value) else value for value in values])
                 except Exception as error:
-                    if is_about_the_disk(error):
+                    if _is_about_the_disk(error):
                         raise
                     log.warning("one write cannot be stored: %s", type(error).__name__)
                     dropped += 1
         return dropped
 
-    def load_used(self, table: Table[TableRow], keys: Sequence[object], now: float) -> list[TableRow]:
+    def load_used(self, table: Table[Row], keys: Sequence[object], now: float) -> list[Row]:
         """Return the rows under these keys, each of one column, and note that they were used at `now`."""
-        rows: list[TableRow] = []
+        rows: list[Row] = []
         for where, some in table.pages(keys):
             rows += self.load(table.row, table.query(where), some)
             for statement in table.touch(now, some):
                 self._tidy(*statement)
         return rows
 
-    def load(self, kind: type[Row], query: str, values: Sequence[object] = (), tidy: str = "") -> list[Row]:
+    def load(self, kind: type[T], query: str, values: Sequence[object] = (), tidy: str = "") -> list[T]:
         """Return the rows with values of the right types; the statement `tidy` removes others, by the same values."""
         with self._use() as connection:
             fetched = connection.execute(query, values).fetchall()
         if tidy:
             self._tidy(tidy, values)
-        rows: list[Row] = []
+        rows: list[T] = []
         for row in fetched:
             with contextlib.suppress(msgspec.ValidationError):
                 rows.append(msgspec.convert(row, kind, builtin_types=(bytes,)))
@@ -266,7 +391,7 @@ class Database:
         try:
             yield self.open()
         except sqlite3.DatabaseError as error:
-            if is_corrupt(error):
+            if _is_corrupt(error):
                 self.close()
             raise
 
@@ -284,260 +409,8 @@ class Database:
                 raise
 
 
-def is_about_the_disk(error: BaseException) -> bool:
+def _is_about_the_disk(error: BaseException) -> bool:
     """Return whether an exception concerns the file as a whole, and not the values of one write."""
     if isinstance(error, _UNSAVABLE):
         return False
     return isinstance(error, sqlite3.Error | OSError) or is_want(error)
-
-
-class Outage(Exception):
-    """The disk refuses, or the system lacks what using it needs. `conditions` and `Disk.trouble` say why."""
-
-
-class Disk:
-    """Uses one database. `trouble` is empty, or why the last use failed; `ready` is set once it could be used."""
-
-    def __init__(self, database: Database, conditions: Conditions) -> None:
-        self.ready = trio.Event()
-        self.trouble = ""
-        self._database = database
-        self._conditions = conditions
-        self._told = ""
-        self._limiter = trio.CapacityLimiter(1)
-
-    async def use(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Return what `work` of the database returns, in a thread. Raises `Outage`. A checkpoint."""
-        try:
-            # An abandoned thread keeps its place in the limiter until it ends, so two never use the file together.
-            returned = await trio.to_thread.run_sync(work, *args, limiter=self._limiter, abandon_on_cancel=True)
-        except _FAILURES as error:
-            if isinstance(error, RuntimeError | ImportError) and not is_want(error):
-                raise
-            self.fail(str(error))
-            raise Outage from error
-        self.ready.set()
-        if self._database.moved != self._told:
-            self._told = self._database.moved
-            self._conditions.note(DATABASE, f"it was damaged, so it is {self._told} now, and a fresh one was made")
-        return returned
-
-    def fail(self, why: str) -> None:
-        self.trouble = why or "unknown error"
-        self._conditions.begin(WHAT, f"nothing is saved until the disk recovers: {self.trouble}")
-
-    def recover(self) -> None:
-        self.trouble = ""
-        self._conditions.end(WHAT)
-
-    async def open(self, open_s: float) -> None:
-        """Try for so long to open the file. Raises `ConfigError` for one that a newer version wrote."""
-        with trio.move_on_after(open_s):
-            try:
-                await self.use(self._database.open)
-            except Outage as outage:
-                if isinstance(outage.__cause__, ConfigError):
-                    raise outage.__cause__ from None
-            return
-        self.fail(f"the disk did not answer within {open_s:g} s")
-
-    async def open_later(self) -> None:
-        pauses = Pauses(max_s=MAX_PAUSE_S)
-        while not self.ready.is_set():
-            with trio.move_on_after(pauses.next()):
-                await self.ready.wait()
-                return
-            try:
-                await self.use(self._database.open)
-            except Outage:
-                continue
-            self.recover()
-
-    async def close(self, rest: Callable[[], object]) -> None:
-        """Close the file. Without a thread to be had `rest`, what there is left to do, is done on the loop before."""
-        try:
-            await self.use(self._database.close)
-        except Outage as outage:
-            if outage.__cause__ is not None and is_want(outage.__cause__):
-                self._close_here(rest)
-
-    def _close_here(self, rest: Callable[[], object]) -> None:
-        try:
-            rest()
-            self._database.close()
-        except _FAILURES as error:
-            self.fail(str(error))
-
-
-# Write-behind: callers never wait for the disk, and never learn that it failed.
-#
-# - Saving is a plain `def`: it queues and returns, so a handler of an actor may call it.
-# - A disk that fails, is full or locked, or want of threads costs persistence only: the writes are counted, the state
-#   is "degraded", and the batch is tried again by itself, with pauses, together with what came meanwhile; the newest
-#   wins.
-# - A file that cannot be opened at the start holds nobody up: it is opened later, and `ready` says when.
-# - The writer is shielded from the cancellation of its surroundings: only closing ends it, after a last flush.
-
-R = TypeVar("R")
-
-
-FLUSH_S = 5.0
-LINGER_S = 0.2
-OPEN_S = 3.0
-"""For a slow disk at the start; a locked file is given up sooner, after SQLite's own wait."""
-CLOSE_S = 2.0
-KEEP_S = 1.0
-READ_S = 5.0
-
-
-class WriteBehind:
-    """What every table is saved and loaded by."""
-
-    def __init__(
-        self,
-        database: Database,
-        *,
-        clock: Callable[[], float],
-        linger_s: float,
-        max_keys: int,
-        conditions: Conditions | None = None,
-    ) -> None:
-        self._disk = Disk(database, conditions or Conditions(clock))
-        self._database = database
-        self.clock = clock
-        self._linger_s = linger_s
-        self._queue = WriteQueue(max_keys=max_keys)
-        self._unsettled = 0  # writes of the batch that is with the thread now
-        self._flushes: list[trio.Event] = []
-        self._wake = trio.Event()
-        self._hurry = trio.Event()
-        self._writer = trio.CancelScope(shield=True)
-        self._closed = False
-        self._lost_writes = 0
-
-    @property
-    def ready(self) -> trio.Event:
-        return self._disk.ready
-
-    @property
-    def is_busy(self) -> bool:
-        """See `WriteQueue.is_busy`."""
-        return self._queue.is_busy
-
-    @property
-    def state(self) -> Literal["ok", "degraded"]:
-        return "degraded" if self._disk.trouble else "ok"
-
-    def status(self) -> StoreStatus:
-        return StoreStatus(
-            state=self.state,
-            lost_writes=self._lost_writes,
-            pending_writes=len(self._queue) + self._unsettled,
-            last_error=self._disk.trouble,
-            damaged=self._database.moved,
-        )
-
-    async def flush(self, deadline_s: float = FLUSH_S) -> bool:
-        """Wait until everything queued so far was tried. True: it is all on disk. A checkpoint."""
-        tried = trio.Event()
-        with trio.move_on_after(deadline_s):
-            if self._queue or self._unsettled:
-                self._flushes.append(tried)
-                self._wake.set()
-                self._hurry.set()
-                await tried.wait()
-            await trio.lowlevel.checkpoint()
-            return not self._queue and not self._unsettled
-        return False
-
-    async def secure(self) -> bool:
-        """Wait until what was saved so far was tried; return whether the disk took it. A checkpoint."""
-        await self.flush()
-        return self.state == "ok"
-
-    async def keep(self) -> bool:
-        """Wait until what was saved so far is on disk, at most a moment, and not at all while the disk fails us."""
-        return self.state == "ok" and await self.flush(KEEP_S)
-
-    def write(
-        self, key: Key, *statements: Statement, usage: ToolUsage | None = None, later: Later | None = None
-    ) -> bool:
-        """Save by some statements, in the place of what waits under the same key, or by adding to it; see `Write`.
-
-        False if that is lost.
-        """
-        if self._closed or not self._queue.put(Write(key, statements, usage, later=later)):
-            self._lost_writes += 1
-            self._disk.fail("the store is closed" if self._closed else "too many writes wait for the disk")
-            return False
-        self._wake.set()
-        return True
-
-    async def read(self, kind: type[R], query: str, values: Sequence[object] = (), tidy: str = "") -> list[R] | None:
-        """Return what `Database.load` does, after all that was saved before; None if the disk does not say."""
-        return await self._use(self._database.load, kind, query, values, tidy)
-
-    async def read_used(self, table: Table[TableRow], keys: Sequence[object]) -> list[TableRow] | None:
-        """Return what `Database.load_used` does, in the same way."""
-        return await self._use(self._database.load_used, table, keys, self.clock())
-
-    async def _use(self, load: Callable[[*Ts], R], *args: *Ts) -> R | None:
-        await self.flush()  # so that a reader finds what was saved before
-        with trio.move_on_after(READ_S):
-            try:
-                loaded = await self._disk.use(load, *args)
-            except Outage:
-                return None
-            if not self._queue:
-                self._disk.recover()
-            return loaded
-        self._disk.fail(f"the disk did not answer within {READ_S:g} s")
-        return None
-
-    async def _write_behind(self) -> None:
-        pauses = Pauses(max_s=MAX_PAUSE_S)
-        with self._writer:
-            while True:
-                await self._wake.wait()
-                with trio.move_on_after(self._linger_s):
-                    await self._hurry.wait()
-                self._wake, self._hurry = trio.Event(), trio.Event()
-                flushes, self._flushes = self._flushes, []
-                saved = await self._write_batch(self._queue.take())
-                for tried in flushes:
-                    tried.set()
-                if saved:
-                    pauses.reset()
-                else:
-                    self._wake.set()
-                    with trio.move_on_after(pauses.next()):
-                        await self._hurry.wait()
-
-    async def _write_batch(self, batch: list[Write]) -> bool:
-        """Save a batch or keep it for the next attempt; return whether none is needed."""
-        if not batch:
-            return True
-        self._unsettled = len(batch)
-        try:
-            dropped = await self._disk.use(self._database.write, batch)
-        except Outage:
-            self._lost_writes += self._queue.put_back(batch)
-            self._unsettled = 0
-            return False
-        self._lost_writes += dropped
-        self._unsettled = 0
-        self._disk.recover()
-        return True
-
-    def _write_here(self) -> None:
-        """Save on the loop: at the end nobody else needs it."""
-        self._lost_writes += self._database.write(self._queue.take())
-
-    def _stop(self) -> None:
-        self._closed = True
-        self._writer.cancel()
-        unsaved = len(self._queue) + self._unsettled
-        if unsaved:
-            log.warning(
-                "%d writes were not saved before the store closed: %s", unsaved, self._disk.trouble or "too slow"
-            )

@@ -17,18 +17,9 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.identity.audit import AuditQuery, AuditRecord
 from supervisor.store import records
-from supervisor.store.database import (
-    BUSY_TIMEOUT_S,
-    CLOSE_S,
-    LINGER_S,
-    MAX_KEYS,
-    OPEN_S,
-    RECORD,
-    Database,
-    Later,
-    WriteBehind,
-)
-from supervisor.store.table import Row, Statement, Table
+from supervisor.store.database import BUSY_TIMEOUT_S, RECORD, Database, Later
+from supervisor.store.records import Row, Statement, Table
+from supervisor.store.write_behind import CLOSE_S, LINGER_S, MAX_KEYS, OPEN_S, WriteBehind
 
 
 class Rows(Generic[Row]):

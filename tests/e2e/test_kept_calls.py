@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from supervisor.store.database import LINGER_S
+from supervisor.store.write_behind import LINGER_S
 from supervisor.usage.history import FLUSH_S
 from tests.e2e.daemons import Daemon, client, restarted, running, stand_in
 from tests.scenario.client import message

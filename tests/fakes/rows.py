@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from supervisor.store import Rows
-from supervisor.store.table import Row, Table
+from supervisor.store.records import Row, Table
 
 
 class MemoryRows(Rows[Row]):

@@ -34,7 +34,7 @@ from supervisor.identity import requester, tokens
 from supervisor.identity.operator_key import GOOD_FOR_S, KEY_FILE, OperatorKey, endpoint, sign_pass
 from supervisor.servers.reloading.refusal import HEADER
 from supervisor.service.asking.elicitations import CallElicitations
-from supervisor.store.database import WriteBehind
+from supervisor.store.write_behind import WriteBehind
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.scenario.daemon import World, configuration, running, world

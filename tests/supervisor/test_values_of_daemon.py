@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from supervisor.host.datadir import DataDir
-from supervisor.store.database import WriteBehind
+from supervisor.store.write_behind import WriteBehind
 from tests.scenario.daemon import World, world
 
 IN_FILE_USER: Final = "canary-file-user-7fa1"

@@ -19,7 +19,7 @@ from actors.transport.stdio.remedies import how_to_provide, provider_of
 from actors.transport.stdio.resources.allotment import size
 from supervisor.commands.diagnosis.facts import Facts, ProgramFacts, RemoteFacts
 from supervisor.config.values import MIB
-from supervisor.store.file import SCHEMA_VERSION
+from supervisor.store.database import SCHEMA_VERSION
 
 Status = Literal["ok", "warning", "wrong"]
 

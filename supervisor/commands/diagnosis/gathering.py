@@ -59,7 +59,7 @@ from supervisor.host.descriptors import LEAST_CLIENTS, OWN, attainable
 from supervisor.host.places import default_data_dir
 from supervisor.host.version import VERSION
 from supervisor.plugins.loading import versions
-from supervisor.store.file import damaged_copies
+from supervisor.store.database import damaged_copies
 
 
 def _data_facts(settings: Settings, environ: Mapping[str, str]) -> DataFacts:

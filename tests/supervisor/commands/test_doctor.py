@@ -20,7 +20,7 @@ from supervisor.config import Settings
 from supervisor.demo.setting import configuration as demo
 from supervisor.host.version import VERSION
 from supervisor.store import open_store
-from supervisor.store.file import SCHEMA_VERSION, move_aside
+from supervisor.store.database import SCHEMA_VERSION, move_aside
 from supervisor.store.records import SwitchedOff
 from tests.e2e.daemons import Daemon, running
 from tests.supervisor.store.earlier import make_database

@@ -13,7 +13,7 @@ import pytest
 from actors.errors import ConfigError
 from supervisor.host.datadir import KeyName, open_data_dir, problems_of
 from supervisor.host.places import default_data_dir
-from supervisor.store.file import connect, examine
+from supervisor.store.database import connect, examine
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from supervisor.config import Settings
 from supervisor.identity.audit import AuditQuery, AuditRecord
 from supervisor.identity.requester import RequestOrigin
 from supervisor.identity.tokens import NotKept
-from supervisor.store import Store, database, open_store, tables
+from supervisor.store import Store, open_store, tables, write_behind
 from supervisor.store.audit_trail import EXPIRE_S, AuditTrail
 from supervisor.store.records import DAY_S, SavedServer
 
@@ -147,7 +147,7 @@ async def test_too_many_of_an_action_push_out_their_own_oldest_and_that_is_count
 async def test_while_the_disk_is_locked_nothing_waits_and_what_has_no_room_is_counted_and_said(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "MAX_RECORDS", 3)
+    monkeypatch.setattr(write_behind, "_MAX_RECORDS", 3)
     async with scene(path, busy_timeout_s=0.01) as at:
         assert await at.store.flush()
         with closing(sqlite3.connect(path, isolation_level=None)) as other:

@@ -16,9 +16,8 @@ from actors.errors import ConfigError
 from actors.kit import Conditions
 from actors.principal import LOCAL
 from supervisor.identity.tokens import SavedToken
-from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, file, open_store
-from supervisor.store.database import Database, Write
-from supervisor.store.file import damaged_copies, examine, move_aside
+from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, database, open_store
+from supervisor.store.database import Database, Write, damaged_copies, examine, move_aside
 from supervisor.store.memory import StoreMemory
 from supervisor.store.records import (
     LAUNCH_KEPT_S,
@@ -248,8 +247,8 @@ async def test_a_file_that_takes_too_long_to_examine_is_used_as_it_is(
     async with open_store(path) as store:
         for number in range(200):
             store.servers.put(SavedServer(f"server {number}", "d1", b"x" * 1000))
-    monkeypatch.setattr(file, "CHECK_S", -1.0)
-    monkeypatch.setattr(file, "_CHECK_STEPS", 1)
+    monkeypatch.setattr(database, "_CHECK_S", -1.0)
+    monkeypatch.setattr(database, "_CHECK_STEPS", 1)
     async with open_store(path) as store:
         assert len(await store.servers.load_shared()) == 200
     assert {each.name for each in path.parent.iterdir()} == {path.name}
@@ -532,7 +531,7 @@ async def test_vectors_are_kept_by_digest_and_those_used_longest_ago_are_dropped
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(VECTORS, "most", 3)
-    monkeypatch.setattr("supervisor.store.table._AT_ONCE", 2)
+    monkeypatch.setattr("supervisor.store.records._AT_ONCE", 2)
     now = [NOW]
     async with open_store(path, clock=lambda: now[0]) as store:
         assert await store.vectors.load_vectors([b"a"]) == {}

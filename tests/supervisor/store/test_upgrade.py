@@ -21,7 +21,7 @@ from supervisor.phrases.sources import Sources
 from supervisor.service.events.webhooks import Terms
 from supervisor.store import ToolUsage, open_store
 from supervisor.store.approvals import Approvals
-from supervisor.store.file import SCHEMA_VERSION
+from supervisor.store.database import SCHEMA_VERSION
 from supervisor.store.records import DroppedRecords, FleetRecord, SavedEra
 from supervisor.store.sealing import Sealing
 from supervisor.usage.history import History

@@ -19,7 +19,7 @@ from supervisor.commands.diagnosis.facts import (
     RemoteFacts,
     SandboxFacts,
 )
-from supervisor.store.file import SCHEMA_VERSION
+from supervisor.store.database import SCHEMA_VERSION
 
 DATA = DataFacts(path="/data", mode=0o700, free_bytes=1 << 40, schema=SCHEMA_VERSION)
 PORT = PortFacts(listen="127.0.0.1:3001")

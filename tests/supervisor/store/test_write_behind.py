@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from actors.principal import LOCAL
-from supervisor.store.database import RECORD, Write, WriteQueue
+from supervisor.store.database import RECORD, Write
 from supervisor.store.records import ToolUsage
+from supervisor.store.write_behind import WriteQueue
 
 
 def save(name: str, payload: bytes = b"x") -> Write:

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.store import Rows, open_store
-from supervisor.store.file import SCHEMA_VERSION
-from supervisor.store.table import Table
+from supervisor.store.database import SCHEMA_VERSION
+from supervisor.store.records import Table
 from tests.supervisor.store.earlier import make_database
 
 
