@@ -26,8 +26,8 @@ from actors.registry.actor import Registry
 from benchmarks.honest import honest
 from benchmarks.search import Tool
 from supervisor.host.pauses import SWITCH_INTERVAL_S
+from supervisor.servers.memory import StoreMemory
 from supervisor.store import Store, open_store
-from supervisor.store.memory import StoreMemory
 from supervisor.tokens.counting import TokenCounter
 
 TICK_S = 0.001

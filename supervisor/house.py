@@ -26,6 +26,7 @@ from actors.transport.stdio.containment import Containment
 from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
 from supervisor import neural
+from supervisor.audit_trail import AuditTrail
 from supervisor.config import Configuration
 from supervisor.delivery.events import DaemonEvents, KnownServers
 from supervisor.delivery.sinks import Sinks
@@ -40,6 +41,7 @@ from supervisor.oauth.port import callback_uri
 from supervisor.parts import DaemonParts
 from supervisor.phrases.late import make_describing, open_sources
 from supervisor.plugins.hooks import PluginTable
+from supervisor.servers.approvals import Approvals
 from supervisor.servers.capacity import Capacity, Measure
 from supervisor.servers.children import Servers
 from supervisor.servers.control import switched_off
@@ -49,12 +51,10 @@ from supervisor.servers.journals.files import LogFiles
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.servers.launches.names import AccountName, ConfiguredSecrets
 from supervisor.servers.launches.running import Launches
+from supervisor.servers.memory import StoreMemory
 from supervisor.servers.reach import reached_of, starts_of, transport_of
 from supervisor.servers.reloading.reload import DeployedPlugins, Read, Reload
 from supervisor.store import Store
-from supervisor.store.approvals import Approvals
-from supervisor.store.audit_trail import AuditTrail
-from supervisor.store.memory import StoreMemory
 from supervisor.tokens.counting import TokenCounter
 from supervisor.tracing.context import Tracer
 from supervisor.tracing.tracer import open_tracer

@@ -25,8 +25,8 @@ LAYERS = {
     "state": [
         f"supervisor.{name}"
         for name in (
-            *("config", "events", "fleet", "host", "identity", "metatools", "metrics", "neural", "phrases", "plugins"),
-            *("operations", "store", "tokens", "tracing", "usage"),
+            *("audit_trail", "config", "events", "fleet", "host", "identity", "metatools", "metrics", "neural"),
+            *("operations", "phrases", "plugins", "store", "tokens", "tracing", "usage"),
         )
     ],
     "service": ["supervisor"],

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from actors.catalogue.marks import digest_of
+from supervisor.audit_trail import DIGEST_CHARS
 from supervisor.host.datadir import DataDir
 from supervisor.identity.tokens import new_token
-from supervisor.store.audit_trail import DIGEST_CHARS
 from supervisor.store.records import DAY_S
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool

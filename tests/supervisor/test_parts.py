@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit import Conditions
+from supervisor.audit_trail import AuditTrail
 from supervisor.delivery.delivery import Delivery
 from supervisor.delivery.events import DaemonEvents
 from supervisor.host.datadir import DataDir
@@ -19,7 +20,6 @@ from supervisor.host.turns import LoopLag
 from supervisor.parts import POLICY, DaemonParts, PartLost
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.journals.keeper import LogKeeper
-from supervisor.store.audit_trail import AuditTrail
 from supervisor.usage.totals import Usage
 from tests.scenario.daemon import A, world
 

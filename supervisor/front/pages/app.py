@@ -50,7 +50,7 @@ from supervisor.front.pages.requests import FromElsewhere, NoKey, check_right, s
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.requester import ANYBODY
 from supervisor.identity.tokens import NotKept, TooManyTokens
-from supervisor.store.approvals import NotAsSeen
+from supervisor.servers.approvals import NotAsSeen
 from supervisor.values.table import TooManyValues, UnknownValue, ValueNotTaken
 
 log = logging.getLogger(__name__)

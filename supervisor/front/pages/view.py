@@ -24,6 +24,7 @@ from actors.principal import Principal
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
+from supervisor.audit_trail import AuditTrail
 from supervisor.delivery.events import DaemonEvents
 from supervisor.fleet.peers import NO_FLEET, FleetView
 from supervisor.front.edge.wire import ConnectionCounters
@@ -38,6 +39,7 @@ from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.meters import Meters
 from supervisor.phrases.asking import DescribingStatus
 from supervisor.plugins.running import PluginStatus
+from supervisor.servers.approvals import Approvals
 from supervisor.servers.control import Control
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.instances import Statuses
@@ -49,8 +51,6 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Service
 from supervisor.store import ReplacedDefinition
-from supervisor.store.approvals import Approvals
-from supervisor.store.audit_trail import AuditTrail
 from supervisor.tracing.context import Tracer
 from supervisor.usage.history import History
 from supervisor.values.table import ValueTable

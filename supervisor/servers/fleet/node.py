@@ -38,11 +38,7 @@ from supervisor.host.version import VERSION
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.fleet.configuration import SharedConfiguration
-from supervisor.servers.fleet.launch_messages import (
-    FleetDirectory,
-    LaunchKeys,
-    LaunchMessages,
-)
+from supervisor.servers.fleet.launch_messages import FleetDirectory, LaunchKeys, LaunchMessages
 from supervisor.servers.fleet.offers import FleetOffers
 from supervisor.servers.fleet.records import SharedRecords
 from supervisor.servers.fleet.shared import EndedSessions

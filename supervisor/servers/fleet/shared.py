@@ -19,9 +19,9 @@ from actors.errors import SupervisorError
 from actors.kit import Pauses
 from supervisor.fleet.engine import Engine
 from supervisor.identity.tokens import SavedToken, TokenStore, TokenTable
+from supervisor.servers.approvals import Approvals
 from supervisor.servers.control import Control
 from supervisor.servers.fleet.records import Pending, Shared, SharedRecords
-from supervisor.store.approvals import Approvals
 
 
 class SharedApprovals(Shared[str, Pins]):

@@ -63,8 +63,7 @@ async def test_a_database_killed_in_the_middle_of_a_burst_is_whole(tmp_path: Pat
 
 KILLED = """
 import os, pathlib, random, signal, sqlite3, sys
-from supervisor.store.database import Database
-from supervisor.store.database import Write
+from supervisor.store.database import Database, Write
 
 path, rounds, chance = pathlib.Path(sys.argv[1]), int(sys.argv[2]), random.Random(7)
 INSERT = "INSERT OR REPLACE INTO servers VALUES (?, ?, ?, 0.0)"

@@ -11,16 +11,13 @@ from pathlib import Path
 import pytest
 import trio
 
-from actors.catalogue.offer import Offer, encode_offer
 from actors.errors import ConfigError
 from actors.kit import Conditions
 from actors.principal import LOCAL
 from supervisor.identity.tokens import SavedToken
 from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, database, open_store
 from supervisor.store.database import Database, Write, damaged_copies, examine, move_aside
-from supervisor.store.memory import StoreMemory
 from supervisor.store.records import (
-    LAUNCH_KEPT_S,
     PHRASES,
     VECTORS,
     SavedEra,
@@ -88,47 +85,6 @@ async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
         assert await store.sessions.load_ended() == {"ab12": NOW + 60}
         assert await store.usage.load() == [used("read", failures=1)]
         assert (store.state, store.status().lost_writes) == ("ok", 0)
-
-
-async def test_launches_of_some_people_are_recalled_together_and_kept_as_long_as_they_are_used(path: Path) -> None:
-    now = NOW
-    async with open_store(path, clock=lambda: now) as store:
-        for name in ("forge", "forge~old", "gone~x"):
-            store.servers.put(SavedServer(name, "d1", encode_offer(Offer())))
-        now += LAUNCH_KEPT_S / 2
-        store.servers.put(SavedServer("forge~new", "d2", b"not readable"))
-        store.servers.put(SavedServer("forge~newest", "d3", encode_offer(Offer(instructions="hello"))))
-        store.eras.put(SavedEra("d3", "modern"))
-    async with open_store(path, clock=lambda: now) as store:
-        memory = StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",))
-        assert (await memory.load(now))[0].keys() == {"forge"}
-        offers = await memory.recall_offers(["forge~newest", "forge~new", "forge~old", "forge~none"])
-        assert {name: offer.instructions for name, offer in offers.items()} == {
-            "forge~newest": "hello",
-            "forge~old": "",
-        }
-        assert (await memory.recall_era("d3"), await memory.recall_era("d4")) == ("modern", None)
-    now += LAUNCH_KEPT_S * 0.6
-    async with open_store(path, clock=lambda: now) as store:
-        await StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",)).load(now)
-        await store.keep()
-        assert (await store.servers.load_launches(["forge~old", "gone~x", "forge~newest"])).keys() == {"forge~newest"}
-
-
-async def test_it_is_told_which_servers_are_read_again_as_they_start_another_way(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    async with open_store(path) as store:
-        for name in ("changed", "same"):
-            store.servers.put(SavedServer(name, "before", encode_offer(Offer())))
-    async with open_store(path) as store:
-        memory = StoreMemory(store, lambda: {"changed": "now", "same": "before"}, lambda: ("changed", "same"))
-        offers, _ = await memory.load(NOW)
-    assert offers.keys() == {"same"}
-    assert [record.getMessage() for record in caplog.records if "read again" in record.getMessage()] == [
-        "started another way than when they were read, so they are read again: changed"
-    ]
 
 
 async def test_usage_is_added_up_in_the_queue_and_on_disk(path: Path) -> None:

@@ -18,9 +18,9 @@ from supervisor.identity.audit import AuditQuery
 from supervisor.identity.people import Given
 from supervisor.oauth.accounts import Vault
 from supervisor.phrases.sources import Sources
+from supervisor.servers.approvals import Approvals
 from supervisor.service.events.webhooks import Terms
 from supervisor.store import ToolUsage, open_store
-from supervisor.store.approvals import Approvals
 from supervisor.store.database import SCHEMA_VERSION
 from supervisor.store.records import DroppedRecords, FleetRecord, SavedEra
 from supervisor.store.sealing import Sealing

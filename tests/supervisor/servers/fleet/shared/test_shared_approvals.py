@@ -12,9 +12,10 @@ import trio
 from actors.catalogue.marks import digest
 from actors.catalogue.offer import Offer
 from actors.registry.actor import Registry
+from supervisor.servers import approvals
+from supervisor.servers.approvals import Approvals
 from supervisor.servers.fleet.shared import SharedApprovals
-from supervisor.store import approvals, open_store
-from supervisor.store.approvals import Approvals
+from supervisor.store import open_store
 from tests.actors.registry.test_pinning import NEW, OLD
 from tests.fakes.published import Nothing, uncounted
 from tests.fleet.memory_engine import MemoryEngine

@@ -1,4 +1,4 @@
-"""Replaced definitions: what changed is kept, over restarts and other launches, within bounds, while its server is."""
+"""What is kept of servers over restarts: what they offer and speak, and definitions that were replaced."""
 
 from __future__ import annotations
 
@@ -13,10 +13,19 @@ import pytest
 from msgspec.structs import replace
 
 from actors.catalogue.lists import tool
-from actors.catalogue.offer import Offer
+from actors.catalogue.offer import Offer, encode_offer
+from supervisor.servers.memory import StoreMemory
 from supervisor.store import Store, open_store, records
-from supervisor.store.memory import StoreMemory
-from supervisor.store.records import MAX_DEFINITION_BYTES, MAX_REPLACED, MAX_REPLACED_BYTES
+from supervisor.store.records import (
+    LAUNCH_KEPT_S,
+    MAX_DEFINITION_BYTES,
+    MAX_REPLACED,
+    MAX_REPLACED_BYTES,
+    SavedEra,
+    SavedServer,
+)
+
+NOW = 1_000_000.0
 
 
 @asynccontextmanager
@@ -112,3 +121,44 @@ async def test_it_goes_with_its_server(path: Path) -> None:
         without = StoreMemory(store, dict, tuple)
         await without.load(0.0)
         assert await store.definitions.load_of("files", "read") == []
+
+
+async def test_launches_of_some_people_are_recalled_together_and_kept_as_long_as_they_are_used(path: Path) -> None:
+    now = NOW
+    async with open_store(path, clock=lambda: now) as store:
+        for name in ("forge", "forge~old", "gone~x"):
+            store.servers.put(SavedServer(name, "d1", encode_offer(Offer())))
+        now += LAUNCH_KEPT_S / 2
+        store.servers.put(SavedServer("forge~new", "d2", b"not readable"))
+        store.servers.put(SavedServer("forge~newest", "d3", encode_offer(Offer(instructions="hello"))))
+        store.eras.put(SavedEra("d3", "modern"))
+    async with open_store(path, clock=lambda: now) as store:
+        remembered = StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",))
+        assert (await remembered.load(now))[0].keys() == {"forge"}
+        offers = await remembered.recall_offers(["forge~newest", "forge~new", "forge~old", "forge~none"])
+        assert {name: offer.instructions for name, offer in offers.items()} == {
+            "forge~newest": "hello",
+            "forge~old": "",
+        }
+        assert (await remembered.recall_era("d3"), await remembered.recall_era("d4")) == ("modern", None)
+    now += LAUNCH_KEPT_S * 0.6
+    async with open_store(path, clock=lambda: now) as store:
+        await StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",)).load(now)
+        await store.keep()
+        assert (await store.servers.load_launches(["forge~old", "gone~x", "forge~newest"])).keys() == {"forge~newest"}
+
+
+async def test_it_is_told_which_servers_are_read_again_as_they_start_another_way(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with open_store(path) as store:
+        for name in ("changed", "same"):
+            store.servers.put(SavedServer(name, "before", encode_offer(Offer())))
+    async with open_store(path) as store:
+        remembered = StoreMemory(store, lambda: {"changed": "now", "same": "before"}, lambda: ("changed", "same"))
+        offers, _ = await remembered.load(NOW)
+    assert offers.keys() == {"same"}
+    assert [record.getMessage() for record in caplog.records if "read again" in record.getMessage()] == [
+        "started another way than when they were read, so they are read again: changed"
+    ]

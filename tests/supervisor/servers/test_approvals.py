@@ -14,8 +14,8 @@ from actors.catalogue.marks import digest
 from actors.catalogue.offer import Offer
 from actors.registry.actor import Registry
 from supervisor.identity.tokens import NotKept
+from supervisor.servers.approvals import Approvals, NotAsSeen
 from supervisor.store import open_store
-from supervisor.store.approvals import Approvals, NotAsSeen
 from tests.actors.registry.test_pinning import NEW, OLD
 from tests.fakes.published import Nothing, uncounted
 

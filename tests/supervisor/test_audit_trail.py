@@ -16,12 +16,12 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from supervisor.audit_trail import EXPIRE_S, AuditTrail
 from supervisor.config import Settings
 from supervisor.identity.audit import AuditQuery, AuditRecord
 from supervisor.identity.requester import RequestOrigin
 from supervisor.identity.tokens import NotKept
 from supervisor.store import Store, open_store, tables, write_behind
-from supervisor.store.audit_trail import EXPIRE_S, AuditTrail
 from supervisor.store.records import DAY_S, SavedServer
 
 NOW = 1_800_000_000.0

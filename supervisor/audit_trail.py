@@ -17,8 +17,8 @@ from supervisor.config import Settings
 from supervisor.identity.audit import AuditQuery, AuditRecord, Outcome, Tallies, record_of
 from supervisor.identity.requester import ORIGIN, RequestOrigin
 from supervisor.identity.tokens import NotKept, SavedToken, id_of
+from supervisor.store import Store
 from supervisor.store.records import DAY_S
-from supervisor.store.tables import Store
 
 TICK_S: Final = 5.0
 """How often minutes that are over are looked for."""

@@ -20,16 +20,18 @@ from actors.protocol.wire import json
 from supervisor.store import Store
 from supervisor.store.records import MAX_DEFINITION_BYTES, SavedEra, SavedServer
 
+log = logging.getLogger(__name__)
+
 # Definitions of tools that were replaced: noticed when a server's lists are saved, also across restarts.
 #
 # Only what changed is kept: the newest definition is in the catalogue. Whether two of them say something else is found
 # out by the thread that writes; the loop looks which tools are other objects, as one that did not change is the same.
 
-GONE: Final = b"null"
+_GONE: Final = b"null"
 """In the place of a definition: the tool is not offered any more."""
 
 
-class Redefinitions:
+class _Redefinitions:
     """What servers offered last, as far as it is known."""
 
     def __init__(self, store: Store) -> None:
@@ -65,12 +67,9 @@ def _redefined(others: Sequence[Tool], offer: Offer) -> Iterator[tuple[str, byte
         before, tool = bytes(earlier.definition), tools.get(earlier.name)
         if tool is None and offer.partial:
             continue
-        now = GONE if tool is None else bytes(tool.definition)
+        now = _GONE if tool is None else bytes(tool.definition)
         if now != before and differs(before, now):
             yield earlier.name, before if len(before) <= MAX_DEFINITION_BYTES else b""
-
-
-log = logging.getLogger(__name__)
 
 
 class StoreMemory:
@@ -86,7 +85,7 @@ class StoreMemory:
         self._configured = configured
         self._store = store
         self._digests = digests
-        self._redefinitions = Redefinitions(store)
+        self._redefinitions = _Redefinitions(store)
         self.own_digest: Callable[[str], str | None] = lambda launch: None
         """Gives the digest of a launch that not all share, if it has an actor."""
 
