@@ -159,7 +159,7 @@ ALL_UNTIL = "*"
 """In the place of a session's digest: all sessions that expire by then are ended."""
 LAUNCH_KEPT_S = 30 * DAY_S
 """What is known of a launch that not all share is kept for so long after it was read last."""
-MAX_VECTORS = 50_000
+_MAX_VECTORS = 50_000
 """Of texts of the search that are kept, 0.5 kB each; those not used for the longest time are dropped."""
 MAX_PHRASES = 20_000
 """Definitions of which is kept what a model said, 0.4 kB each; those not used for the longest time are dropped."""
@@ -384,7 +384,7 @@ GRANTS: Final = Table("grants", SavedGrant, 2, stamp="updated_at", replicated=Tr
 DEFINITIONS: Final = Table("definitions", ReplacedDefinition, 3)
 PINS: Final = Table("pins", SavedPins, stamp="updated_at", replicated=True)
 VECTORS: Final = Table(
-    "vectors", SavedVector, stamp="used_at", order="used_at", most=MAX_VECTORS, indexes={"use": "used_at"}
+    "vectors", SavedVector, stamp="used_at", order="used_at", most=_MAX_VECTORS, indexes={"use": "used_at"}
 )
 PHRASES: Final = Table(
     "phrases", SavedPhrases, stamp="used_at", order="used_at", most=MAX_PHRASES, indexes={"use": "used_at"}

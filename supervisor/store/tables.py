@@ -286,7 +286,7 @@ MAX_OCCURRENCES: Final = 100_000
 MAX_OCCURRENCE_BYTES: Final = 256 * 1024 * 1024
 OCCURRENCE_KEPT_S: Final = 7 * 86_400.0
 """So much is kept of all topics together, and for so long; the oldest goes first."""
-TOPIC_KEPT_S: Final = 30 * 86_400.0
+_TOPIC_KEPT_S: Final = 30 * 86_400.0
 MAX_TOPICS: Final = 10_000
 """How far topics were followed is kept longer, as it is little."""
 _LAST_FORGOTTEN: Final = (
@@ -337,7 +337,7 @@ class OccurrenceRows(Rows[records.SavedOccurrence]):
             "DELETE FROM event_topics WHERE saved_at < ? OR topic IN"
             " (SELECT topic FROM event_topics ORDER BY saved_at DESC LIMIT -1 OFFSET ?)"
         )
-        self._write((None, "trimmed", ""), (_RAISE_SINCE, bounds), trim, (topics, (now - TOPIC_KEPT_S, MAX_TOPICS)))
+        self._write((None, "trimmed", ""), (_RAISE_SINCE, bounds), trim, (topics, (now - _TOPIC_KEPT_S, MAX_TOPICS)))
 
     async def load_topic(self, topic: str) -> tuple[records.SavedTopic, list[records.SavedOccurrence]] | None:
         """Return how far a topic was followed, and what is kept of it, the oldest first; None if nothing is known."""
