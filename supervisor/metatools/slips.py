@@ -11,8 +11,8 @@ A call that lacks a required argument fails anyway. Where exactly one is missing
 value is what the schema wants, and the two names are alike as no other pair is, it is given its right name. Words that
 only mean the same are enough for a tool that is declared to change nothing; for any other the names must be spellings
 of one. Everything else is refused, and named: a value under a wrong name is worse than a call that fails. So names that
-only share letters (`mode` and `model`, `content` and `context`) are not alike, and what is not in the tables below is
-no synonym.
+only share letters (`mode` and `model`, `content` and `context`) are not alike, and what is not in `slips.toml` is no
+synonym.
 
 Where nothing is missing, a name that the schema does not have is refused if the schema says that it takes no others.
 Else it is sent, for the server may take it, and named if the call fails, if it is like one that the schema has, or if
@@ -25,13 +25,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from rapidfuzz.distance import OSA
 
 from actors.catalogue import inference
 from actors.catalogue.offer import Tool
+from actors.kit.tables import table_of
 from actors.protocol.wire import json
 from actors.protocol.wire.json import Members
 from actors.protocol.wire.repeated_keys import check_keys
@@ -48,68 +49,20 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MIN_MISSPELT = 5
 """Letters of a name that may have one too many, one too few, or two that changed places; others become other names."""
 
-_SHORT = {
-    "addr": "address",
-    "cmd": "command",
-    "conf": "configuration",
-    "config": "configuration",
-    "db": "database",
-    "desc": "description",
-    "dest": "destination",
-    "dir": "directory",
-    "doc": "document",
-    "dst": "destination",
-    "env": "environment",
-    "expr": "expression",
-    "id": "identifier",
-    "img": "image",
-    "lang": "language",
-    "lat": "latitude",
-    "lng": "longitude",
-    "lon": "longitude",
-    "msg": "message",
-    "num": "number",
-    "org": "organization",
-    "organisation": "organization",
-    "param": "parameter",
-    "pkg": "package",
-    "pr": "pull request",
-    "proj": "project",
-    "q": "query",
-    "repo": "repository",
-    "src": "source",
-    "stmt": "statement",
-    "tz": "timezone",
-}
-_FIRST = frozenset(("file", "full", "absolute", "the", "input", "given"))
-"""Words that add nothing in front of a name: `file_path` is a path; `exclude_path` is another thing."""
-_LAST = frozenset(("name", "text", "string", "identifier"))
-"""Words that add nothing behind a name: `repo_name`."""
-_PERHAPS_FIRST = frozenset(("new",))
-"""Words in front of a name that may make it another thing: `new_path` of what is moved is not its `path`."""
-_PLURAL_FROM = 3
 
-_GROUPS = tuple(
-    frozenset(group.split())
-    for group in (
-        "sql query statement",
-        "query search keywords searchterm term",
-        "text content body message",
-        "file path filename filepath",
-        "directory folder path",
-        "url uri link href",
-        "source from origin",
-        "sourcepath frompath source from",
-        "destination to target",
-        "destinationpath topath targetpath destination to",
-        "to recipient",
-        "title subject name",
-        "row value data record",
-        "user username login",
-        "command script",
-        "location place city",
-    )
-)
+class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `slips.toml` has, and says."""
+
+    first: frozenset[str]
+    last: frozenset[str]
+    perhaps_first: frozenset[str]
+    synonyms: tuple[str, ...]
+    short: dict[str, str]
+
+
+_WORDS: Final = table_of(__package__, "slips", _Words)
+_SYNONYMS: Final = tuple(frozenset(names.split()) for names in _WORDS.synonyms)
+_PLURAL_FROM = 3
 
 
 def likeness(one: str, other: str, context: Collection[str] = ()) -> int:
@@ -123,12 +76,12 @@ def likeness(one: str, other: str, context: Collection[str] = ()) -> int:
     if squash(one) == squash(other):
         return _SAME
     a, b = words(one), words(other)
-    front = _FIRST.union(context)
+    front = _WORDS.first.union(context)
     if a == b or _longer(a, b, front) or _longer(b, a, front) or _misspelt(squash(one), squash(other)):
         return _SPELLED
     pair = {"".join(a), "".join(b)}
-    perhaps = _longer(a, b, _PERHAPS_FIRST) or _longer(b, a, _PERHAPS_FIRST)
-    if perhaps or any(pair <= group for group in _GROUPS):
+    perhaps = _longer(a, b, _WORDS.perhaps_first) or _longer(b, a, _WORDS.perhaps_first)
+    if perhaps or any(pair <= names for names in _SYNONYMS):
         return _SYNONYM
     return _PART if len(a) < len(b) and b[-len(a) :] == a else OTHER
 
@@ -136,7 +89,7 @@ def likeness(one: str, other: str, context: Collection[str] = ()) -> int:
 def words(name: str) -> list[str]:
     """Return the words of a name in lower case, abbreviations written out, plurals without their end."""
     singulars = (_singular(word.lower()) for word in _WORD.findall(name))
-    return [part for word in singulars for part in _SHORT.get(word, word).split()]
+    return [part for word in singulars for part in _WORDS.short.get(word, word).split()]
 
 
 def _singular(word: str) -> str:
@@ -148,7 +101,7 @@ def _longer(long: list[str], short: list[str], front: Collection[str]) -> bool:
     """Say whether one is the other with a word more that adds nothing."""
     if len(long) != len(short) + 1:
         return False
-    return (long[1:] == short and long[0] in front) or (long[:-1] == short and long[-1] in _LAST)
+    return (long[1:] == short and long[0] in front) or (long[:-1] == short and long[-1] in _WORDS.last)
 
 
 def _misspelt(one: str, other: str) -> bool:

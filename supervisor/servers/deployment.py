@@ -10,10 +10,8 @@ Rules of this file:
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -25,6 +23,7 @@ from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Trust
 from actors.errors import ConfigError
 from actors.instances.settings import PER_CLIENT, InstanceSettings
+from actors.kit.tables import table_of
 from actors.launch import launch_name, server_of
 from actors.life.policy import RestartPolicy
 from actors.principal import LOCAL, Principal
@@ -63,9 +62,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     row: tuple[_Row, ...]
 
 
-_TABLE: Final = msgspec.convert(
-    tomllib.loads(files(__package__).joinpath("stateful.toml").read_text(encoding="utf-8")), _Table
-)
+_TABLE: Final = table_of(__package__, "stateful", _Table)
 _OF_IMAGES: Final = (provider_of("docker"), provider_of("podman"))
 HOLDS: Final = {name: row.holds for row in _TABLE.row for name in row.names}
 

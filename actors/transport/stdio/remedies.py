@@ -7,14 +7,13 @@ words.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
-from importlib.resources import files
 from pathlib import PurePath
 from typing import Final
 
 import msgspec
 
+from actors.kit.tables import table_of
 from actors.transport.stdio.installer import Installer
 
 _UV: Final = frozenset({"uvx", "uv"})
@@ -56,9 +55,7 @@ class _Tables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     remedy: tuple[Remedy, ...]
 
 
-_TABLES: Final = msgspec.convert(
-    tomllib.loads(files(__package__).joinpath("remedies.toml").read_text(encoding="utf-8")), _Tables
-)
+_TABLES: Final = table_of(__package__, "remedies", _Tables)
 PROVIDERS: Final = _TABLES.provider
 """Those that published servers are started with; of another program nobody here knows where it comes from."""
 REMEDIES: Final = _TABLES.remedy
