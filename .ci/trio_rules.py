@@ -8,9 +8,10 @@ others `Runner` is what the command calls, in less than half of its time. The ve
 from __future__ import annotations
 
 import ast
+import gc
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from flake8_async import Plugin
@@ -20,6 +21,8 @@ from flake8_async.visitors.flake8asyncvisitor import Flake8AsyncVisitor
 SCOPES = {"CancelScope", "fail_after", "fail_at", "move_on_after", "move_on_at", "open_nursery"}
 MAY_YIELD = {"asynccontextmanager", "contextmanager", "fixture"}
 """Decorators of functions that may yield in a scope: whoever enters them leaves them, in the same task."""
+SIGNS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
+"""Half of all nodes: there is nothing in them, and no rule is about them."""
 YIELDS = "ASYNC101 `yield` in a nursery or a cancel scope: what is raised in there may never arrive here."
 
 
@@ -63,32 +66,38 @@ class Runner(Flake8AsyncRunner):
     def __init__(self, options: Namespace) -> None:
         super().__init__(options)
         self._all = (*self.utility_visitors, *self.visitors)
-        self._rules: dict[type[ast.AST], list[Flake8AsyncVisitor]] = {}
+        self._rules: dict[type[ast.AST], list[tuple[Flake8AsyncVisitor, Callable[[ast.AST], object]]]] = {}
 
     def visit(self, node: ast.AST) -> None:
         """Visit a node, and what is in it."""
-        rules = self._rules.get(type(node))
+        kind = type(node)
+        rules = self._rules.get(kind)
         if rules is None:
-            rules = self._rules[type(node)] = self._about(type(node))
+            rules = self._rules[kind] = self._about(kind)
         alone = []  # the rules that went through what is in this node by themselves
-        for rule in rules:
+        for rule, visit in rules:
             if rule in self.visitors or rule in self.utility_visitors:
-                getattr(rule, f"visit_{type(node).__name__}")(node)
+                visit(node)
                 if rule.novisit:
                     alone.append(rule)
         self.visitors.difference_update(alone)
-        self.generic_visit(node)
+        for name in kind._fields:
+            value = getattr(node, name, None)
+            for each in value if isinstance(value, list) else (value,):
+                if isinstance(each, ast.AST) and not isinstance(each, SIGNS):
+                    self.visit(each)
         for rule in alone:
             rule.novisit = False
         self.visitors.update(alone)
-        for rule in self._all:
+        for rule, _ in rules:  # no other has kept anything of this node
             if node in rule.outer and (rule in self.visitors or rule in self.utility_visitors):
                 rule.set_state(rule.outer.pop(node))
 
-    def _about(self, kind: type[ast.AST]) -> list[Flake8AsyncVisitor]:
+    def _about(self, kind: type[ast.AST]) -> list[tuple[Flake8AsyncVisitor, Callable[[ast.AST], object]]]:
         method = f"visit_{kind.__name__}"
         nothing = getattr(ast.NodeVisitor, method, None)  # there is one for constants
-        return [rule for rule in self._all if getattr(type(rule), method, nothing) is not nothing]
+        heeded = [rule for rule in self._all if getattr(type(rule), method, nothing) is not nothing]
+        return [(rule, getattr(rule, method)) for rule in heeded]
 
 
 def main() -> int:
@@ -98,12 +107,14 @@ def main() -> int:
     options = parser.parse_args()
     Plugin.parse_options(options)
     found = False
+    gc.disable()  # a tree is no garbage as long as it is looked at, and no cycle afterwards
     for file in options.files:
-        tree = ast.parse(Path(file).read_bytes(), filename=file)
+        text = Path(file).read_bytes()
+        tree = ast.parse(text, filename=file)
         for error in sorted(Runner.run(tree, Plugin._options)):
             print(f"{file}:{error}")
             found = True
-        for node in yields_in_scopes(tree):
+        for node in yields_in_scopes(tree) if b"yield" in text else ():
             print(f"{file}:{node.lineno}:{node.col_offset + 1}: {YIELDS}")
             found = True
     return int(found)
