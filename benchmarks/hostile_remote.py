@@ -11,31 +11,38 @@ import json
 import socketserver
 import sys
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 _HEAD = b"HTTP/1.1 200 OK\r\n"
 _EVENTS = _HEAD + b"content-type: text/event-stream\r\n\r\n"
 _JSON = _HEAD + b"content-type: application/json\r\n"
+_ZIPPED = b"content-encoding: gzip\r\n"
 _NOTE = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n\n'
-ATTACKS: dict[str, tuple[bytes, bytes]] = {
-    "interim": (b"", b"HTTP/1.1 100 \r\n\r\n" * 4000),
-    "lines": (b"", _HEAD + b"a:\r\n" * 4000),
-    "nothing": (_EVENTS, b"\n" * 65_536),
-    "comments": (_EVENTS, b":\n" * 32_768),
-    "empty": (_EVENTS, b"event: x\n\n" * 6000),
-    "notes": (_EVENTS, _NOTE * 600),
-    "chunks": (_JSON + b"transfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n" * 10_000),
+ATTACKS: dict[str, tuple[bytes, bytes, int]] = {
+    "interim": (b"", b"HTTP/1.1 100 \r\n\r\n", 4000),
+    "lines": (b"", _HEAD + b"a:\r\n" * 4000, 1),
+    "nothing": (_EVENTS, b"\n", 65_536),
+    "comments": (_EVENTS, b":\n", 32_768),
+    "empty": (_EVENTS, b"event: x\n\n", 6000),
+    "notes": (_EVENTS, _NOTE, 600),
+    "chunks": (_JSON + b"transfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n", 10_000),
     "event-chunks": (
         _HEAD + b"content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
-        b"1\r\n\n\r\n" * 10_000,
+        b"1\r\n\n\r\n",
+        10_000,
     ),
-    "bomb": (_JSON + b"content-encoding: gzip\r\n\r\n", gzip.compress(bytes(100_000_000), 1)),
-    "event-bomb": (
-        _HEAD + b"content-type: text/event-stream\r\ncontent-encoding: gzip\r\n\r\n",
-        gzip.compress(b"event: x\n\n" * 10_000_000, 1),
-    ),
+    "bomb": (_JSON + _ZIPPED + b"\r\n", b"\0", 100_000_000),
+    "event-bomb": (_HEAD + b"content-type: text/event-stream\r\n" + _ZIPPED + b"\r\n", b"event: x\n\n", 10_000_000),
 }
-"""How each begins, and what follows again and again."""
+"""How each begins, and what of how often follows again and again."""
+
+
+@cache
+def _attack(name: str) -> tuple[bytes, bytes]:
+    """Return how an attack begins, and what follows again and again."""
+    begin, unit, count = ATTACKS[name]
+    return begin, gzip.compress(unit * count, 1) if _ZIPPED in begin else unit * count
 
 
 class Handler(socketserver.StreamRequestHandler):
@@ -57,7 +64,7 @@ class Handler(socketserver.StreamRequestHandler):
             return bool(verb)
         message = json.loads(self.rfile.read(length))
         if message.get("method") == "tools/call":
-            begin, more = ATTACKS[message["params"]["name"]]
+            begin, more = _attack(message["params"]["name"])
             self.wfile.write(begin)
             while True:
                 self.wfile.write(more)
@@ -91,6 +98,8 @@ class Server(socketserver.ThreadingTCPServer):
 
 def main() -> None:
     """Serve until the input ends."""
+    for name in ATTACKS:
+        _attack(name)  # not while several ask
     with Server(("127.0.0.1", 0), Handler) as server:
         print(server.server_address[1], flush=True)
         import threading

@@ -19,7 +19,7 @@ import msgspec
 import trio
 
 from benchmarks.hostile_remote import ATTACKS
-from benchmarks.worst_inputs import CASES
+from benchmarks.worst_inputs import all_cases
 from benchmarks.worst_remotes import REMOTES, hostile
 from benchmarks.worst_scene import Case, Gap, playing
 from benchmarks.worst_servers import TOOLS, servers
@@ -82,7 +82,7 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [
         case
-        for case in (*CASES, *REMOTES)
+        for case in (*all_cases(), *REMOTES)
         if not arguments.only or any(part in f"{case.input}: {case.worst}" for part in arguments.only)
     ]
     with tempfile.TemporaryDirectory(prefix="worst-cases-") as directory:
