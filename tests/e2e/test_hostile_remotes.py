@@ -14,7 +14,7 @@ from tests.fakes.failures import failure
 
 pytestmark = pytest.mark.e2e
 
-CHECKS = 15
+CHECKS = 7
 OTHERS_WAIT_MS = 50.0
 """Many times what a turn of the server in several passes of the loop costs, of which an answer takes a dozen."""
 END_S = 60
