@@ -99,7 +99,7 @@ def test_every_diagram_is_a_picture_of_the_site(site: Site) -> None:
 @pytest.fixture(scope="module")
 def views(site: Site) -> list[dict[str, Any]]:
     """What a browser of the width of a phone shows, page by page."""
-    pages: list[dict[str, Any]] = environments.browse("pages.cjs", str(site.directory), str(PHONE))["pages"]
+    pages: list[dict[str, Any]] = environments.browse("pages.cjs", site.directory.as_uri(), PHONE)["pages"]
     assert len(pages) == len(site.pages())
     return pages
 

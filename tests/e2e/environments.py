@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -77,35 +81,71 @@ def typescript() -> str:
     return str(_made(CACHE / "ts"))
 
 
-def browse(script: str, *arguments: str, meanwhile: Callable[[], None] | None = None) -> Any:
+def browse(script: str, *given: Any, meanwhile: Callable[[], None] | None = None) -> Any:
     """What a script of browser/ tells of Chromium; skips the test, saying so, where Chromium or Node.js cannot run.
 
-    `meanwhile` is done when the script says so on stderr; then it goes on.
+    `meanwhile` is done when the script says so; then it goes on.
     """
     program = node()
     if program is None:  # the one thing that cannot be installed from the registries this project uses
         pytest.skip("not run: the browser needs Node.js 20 or later, and there is none")
-    command = [program, str(SCRIPTS / script), str(_made(CACHE / "browser")), *arguments]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stderr is not None
-        said = ""
-        if meanwhile is not None and (said := process.stderr.readline()) == "signal\n":
+    browser = _browser(program)
+    try:
+        answer = browser.walk(script, given, meanwhile)
+    except BaseException:  # it is at something that nobody waits for
+        browser.end()
+        _browser.cache_clear()
+        raise
+    if "missing" in answer:
+        pytest.skip(f"not run: Chromium does not start here: {answer['missing']}")
+    assert "failed" not in answer, answer["failed"][-4000:]
+    return answer["told"]
+
+
+class _Browser:
+    """Chromium, started once for all tests of this process, with which it ends; it is no child of ours."""
+
+    def __init__(self, program: str) -> None:
+        ours, its = socket.socketpair()
+        self._errors = os.memfd_create("browser")
+        command = [program, str(SCRIPTS / "chromium.cjs"), str(_made(CACHE / "browser")), "serve"]
+        shell = ["sh", "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh"]
+        subprocess.run([*shell, *command], stdin=its.fileno(), stdout=its.fileno(), stderr=self._errors, check=True)
+        its.close()
+        self._file = ours.detach()
+        self._rest = b""
+
+    def walk(self, script: str, given: Sequence[Any], meanwhile: Callable[[], None] | None) -> dict[str, Any]:
+        self._say({"script": script, "given": given})
+        while "signal" in (answer := self._hear()):
+            assert meanwhile is not None
             meanwhile()
-            process.stdin.write("\n")
-            process.stdin.flush()
-        try:
-            output, errors = process.communicate(timeout=BROWSER_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-    assert process.returncode == 0, (said + errors)[-4000:]
-    told = json.loads(output)
-    if "missing" in told:
-        pytest.skip(f"not run: Chromium does not start here: {told['missing']}")
-    return told
+            self._say({})
+        return answer
+
+    def end(self) -> None:
+        os.close(self._file)
+        os.close(self._errors)
+
+    def _say(self, message: dict[str, Any]) -> None:
+        left = memoryview(json.dumps(message).encode() + b"\n")
+        while left:
+            left = left[os.write(self._file, left) :]
+
+    def _hear(self) -> dict[str, Any]:
+        while b"\n" not in self._rest:
+            data = b""
+            assert select.select([self._file], [], [], BROWSER_S)[0], "the browser says nothing"
+            with suppress(ConnectionResetError):
+                data = os.read(self._file, 1 << 16)
+            assert data, os.pread(self._errors, 4000, 0).decode(errors="replace") or "the browser has ended"
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        said: dict[str, Any] = json.loads(line)
+        return said
+
+
+_browser = cache(_Browser)
 
 
 def prometheus(program: str = "prometheus") -> str:

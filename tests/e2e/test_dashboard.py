@@ -67,7 +67,7 @@ def walk(
 
     `meanwhile` is done when the step `signal` is reached. `elsewhere` is the host to which a link leads, if one does.
     """
-    told = environments.browse("walk.cjs", url, json.dumps(steps), str(width), scheme, meanwhile=meanwhile)
+    told = environments.browse("walk.cjs", url, steps, width, scheme, meanwhile=meanwhile)
     assert told["wrong"] == []
     assert [each for each in told["elsewhere"] if elsewhere is None or not each.startswith(elsewhere)] == []
     return told["told"]

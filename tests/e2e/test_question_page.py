@@ -40,7 +40,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def browse(page: str, *steps: list[str]) -> Any:
-    return environments.browse("question.cjs", page, json.dumps(steps))
+    return environments.browse("question.cjs", page, steps)
 
 
 async def execute(daemon: Daemon, **beside: Any) -> Any:

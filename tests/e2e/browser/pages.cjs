@@ -1,25 +1,24 @@
 // A reader with a phone: opens every page of a site in Chromium, and measures what is wider than the screen.
 //
-// node pages.cjs PACKAGES DIRECTORY WIDTH. Prints for each page, as JSON: {page, sideways: whether all of it scrolls sideways,
+// For `chromium.cjs serve`; given are the ADDRESS of its directory and WIDTH. Tells of each page:
+// {page, sideways: whether all of it scrolls sideways,
 // tables: those wider than what they stand in, loaded: the addresses of other hosts}.
 "use strict";
 const { readdirSync, readFileSync } = require("node:fs");
 const { resolve } = require("node:path");
-const { pathToFileURL } = require("node:url");
-const { finish, launch } = require("./chromium.cjs");
-
-const DEADLINE_MS = 100_000;
-const [packages, directory, width] = process.argv.slice(2);
+const { fileURLToPath, pathToFileURL } = require("node:url");
 
 // The fonts of phones with Android: widths are the same on every machine that measures them.
-function face(name, weight) {
+function face(packages, name, weight) {
   const file = `${packages}/node_modules/@fontsource/${name}/files/${name}-latin-${weight}-normal.woff2`;
   const source = `url(data:font/woff2;base64,${readFileSync(file, "base64")})`;
   return `@font-face { font-family: ${name}; font-weight: ${weight}; src: ${source}; }`;
 }
-const faces = ["roboto", "roboto-mono"].flatMap((name) => [400, 700].map((weight) => face(name, weight)));
-const stacks = "body { --font-stack: roboto; --font-stack--monospace: roboto-mono; }";
-const fonts = [...faces, stacks].join("\n");
+function styled(packages) {
+  const faces = ["roboto", "roboto-mono"].flatMap((name) => [400, 700].map((weight) => face(packages, name, weight)));
+  const stacks = "body { --font-stack: roboto; --font-stack--monospace: roboto-mono; }";
+  return [...faces, stacks].join("\n");
+}
 
 // In the browser: what is too wide.
 async function measure() {
@@ -35,17 +34,15 @@ async function measure() {
   return { sideways: scrollWidth > clientWidth, tables: wide.map(name) };
 }
 
-async function run() {
-  const { browser, missing } = await launch(packages);
-  if (missing) return { missing };
-  const page = await browser.newPage();
+async function run(page, packages, [address, width]) {
+  const directory = fileURLToPath(address);
   await page.setViewport({ width: Number(width), height: 844, isMobile: true, hasTouch: true });
   // Before the page has its first layout: looking for fonts that this machine has in place of those it names takes half of the time.
   await page.evaluateOnNewDocument((css) => {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(css);
     document.adoptedStyleSheets = [sheet];
-  }, fonts);
+  }, styled(packages));
   let loaded;
   page.on("request", (request) => {
     if (!/^(file|data|blob):/.test(request.url())) loaded.push(request.url());
@@ -57,8 +54,7 @@ async function run() {
     await page.goto(pathToFileURL(resolve(directory, name)).href);
     pages.push({ page: name, ...(await page.evaluate(measure)), loaded });
   }
-  await browser.close();
   return { pages };
 }
 
-finish(run(), DEADLINE_MS);
+module.exports = { run };

@@ -1,18 +1,15 @@
 // A person in Chromium: opens the page of a question, types what it is told to, and sends it.
 //
-// node question.cjs PACKAGES PAGE STEPS, where STEPS is JSON: [["type", NAME, TEXT], ["choose", NAME, VALUE],
+// For `chromium.cjs serve`; given are PAGE and STEPS: [["type", NAME, TEXT], ["choose", NAME, VALUE],
 // ["check", NAME, VALUE], ["send"], ["decline"], ["leave", PATH, BODY]]; who leaves sends a form whose page is long in coming:
-// the question is answered meanwhile, by BODY to PATH. Prints what the browser showed after each step that sends, as JSON.
+// the question is answered meanwhile, by BODY to PATH. Tells what the browser showed after each step that sends.
 "use strict";
-const { finish, launch } = require("./chromium.cjs");
 
-const DEADLINE_MS = 60_000;
 const LOOKED_MS = 1_500; // a page that was told of something has looked again long before
-const [packages, address, steps] = process.argv.slice(2);
 
-async function played(page) {
+async function played(page, steps) {
   const shown = [];
-  for (const [deed, name, value] of JSON.parse(steps)) {
+  for (const [deed, name, value] of steps) {
     const input = `[name="field.${name}"]`;
     if (deed === "type") await page.type(input, value);
     else if (deed === "choose") await page.select(input, value);
@@ -39,18 +36,14 @@ async function played(page) {
   return shown;
 }
 
-async function run() {
-  const { browser, missing } = await launch(packages);
-  if (missing) return { missing };
-  const page = await browser.newPage();
+async function run(page, packages, [address, steps]) {
   const trouble = [];
   page.on("console", (message) => trouble.push(message.text()));
   page.on("dialog", (dialog) => trouble.push(dialog.message()));
   await page.goto(address);
   const bold = await page.$$eval("main b, main h1", (all) => all.map((each) => each.textContent));
-  const shown = await played(page);
-  await browser.close();
+  const shown = await played(page, steps);
   return { bold, shown, trouble };
 }
 
-finish(run(), DEADLINE_MS);
+module.exports = { run };

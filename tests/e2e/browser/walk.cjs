@@ -1,29 +1,22 @@
-// A person who walks through pages in Chromium: node walk.cjs PACKAGES URL STEPS [WIDTH [SCHEME]].
+// A person who walks through pages in Chromium, for `chromium.cjs serve`; given are URL, STEPS, WIDTH and SCHEME.
 //
-// STEPS is JSON, an array of arrays:
+// STEPS is an array of arrays:
 //   ["goto", PATH]  ["see", TEXT, MS]  ["gone", TEXT, MS]  ["click", SELECTOR]  ["type", SELECTOR, TEXT]  ["press", KEY]  ["focus", SELECTOR]
 //   ["follow", SELECTOR]  goes where a link leads, also one that opens a window of its own.
 //   ["choose", SELECTOR, VALUE]  ["text", SELECTOR]  ["count", SELECTOR]  ["wide"]  ["axe"]  ["path"]  ["cookies"]  ["markup"]
 //   ["label", SELECTOR]  tells what a part is called for who cannot see it, ["lines", SELECTOR] the texts of all such parts.
 //   ["looks", MS]  tells how often the page was asked for anew in that time.
-//   ["signal"]  prints a line and waits for one on stdin, so that the test can do something meanwhile.
+//   ["signal"]  waits until the test has done something meanwhile.
 //   ["back"]  goes back to the page before.
 //   ["hold", METHOD]  keeps all requests of a method on the way, as a slow line does, until ["release", METHOD].
 //   ["lacks", SELECTOR, TEXT, MS]  waits until a part does not say that any more.
-// `see`, `gone` and `lacks` wait so long at the most, and tell how many milliseconds it took. What each step tells is printed as JSON at the
-// end: {told: [...], wrong: what the console, the policy or a dialog said, elsewhere: requests to other hosts}.
+// `see`, `gone` and `lacks` wait so long at the most, and tell how many milliseconds it took. What each step tells is in what is told at
+// the end: {told: [...], wrong: what the console, the policy or a dialog said, elsewhere: requests to other hosts}.
 "use strict";
 const { readFileSync } = require("node:fs");
-const { createInterface } = require("node:readline");
-const { finish, launch } = require("./chromium.cjs");
 
-const DEADLINE_MS = 110_000;
-const [packages, url, steps, width = "1280", scheme = "light"] = process.argv.slice(2);
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-
-const held = new Map(); // requests by the methods that are held
-
-async function hold(page, method) {
+// `held` has the requests by the methods that are held.
+async function hold(page, held, method) {
   if (!held.size) {
     page.on("request", (request) => held.get(request.method())?.push(request) ?? request.continue());
     await page.setRequestInterception(true);
@@ -31,7 +24,7 @@ async function hold(page, method) {
   held.set(method, []);
 }
 
-function release(method) {
+function release(held, method) {
   const waiting = held.get(method);
   held.set(method, undefined);
   return Promise.all(waiting.map((request) => request.continue())).then(() => undefined);
@@ -50,7 +43,7 @@ async function until(page, holds, text, most = 10_000) {
   return Date.now() - began;
 }
 
-async function axe(page) {
+async function axe(page, packages) {
   await page.evaluate(readFileSync(require.resolve("axe-core/axe.min.js", { paths: [`${packages}/node_modules`] }), "utf8"));
   const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   return found.violations
@@ -58,7 +51,7 @@ async function axe(page) {
     .map((each) => `${each.id}: ${each.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
 }
 
-async function step(page, [deed, first, second, third]) {
+async function step(page, { packages, url, held, signal }, [deed, first, second, third]) {
   switch (deed) {
     case "goto":
       return (await page.goto(url + first, { waitUntil: "load" })).status();
@@ -95,7 +88,7 @@ async function step(page, [deed, first, second, third]) {
     case "wide":
       return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
     case "axe":
-      return axe(page);
+      return axe(page, packages);
     case "path":
       return page.evaluate(() => location.pathname + location.search);
     case "cookies":
@@ -118,22 +111,18 @@ async function step(page, [deed, first, second, third]) {
     case "back":
       return page.goBack({ waitUntil: "load" }).then(() => undefined);
     case "hold":
-      return hold(page, first);
+      return hold(page, held, first);
     case "release":
-      return release(first);
+      return release(held, first);
     case "signal":
-      console.error("signal");
-      await lines.next();
-      return undefined;
+      return signal().then(() => undefined);
     default:
       throw new Error(`no such step: ${deed}`);
   }
 }
 
-async function run() {
-  const { browser, missing } = await launch(packages);
-  if (missing) return { missing };
-  const page = await browser.newPage();
+async function run(page, packages, [url, steps, width, scheme], signal) {
+  const around = { packages, url, held: new Map(), signal };
   const [wrong, elsewhere, told] = [[], [], []];
   page.on("console", (message) => {
     const isPage = message.text().startsWith("Failed to load resource") && message.location().url === page.url(); // its status is told
@@ -146,13 +135,12 @@ async function run() {
   });
   await page.setViewport({ width: Number(width), height: 900 });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-  for (const each of JSON.parse(steps)) {
+  for (const each of steps) {
     const before = wrong.length;
-    told.push((await step(page, each)) ?? null);
+    told.push((await step(page, around, each)) ?? null);
     if (each[0] === "markup") wrong.length = before; // that is said of the attempt
   }
-  await browser.close();
   return { told, wrong, elsewhere };
 }
 
-finish(run(), DEADLINE_MS);
+module.exports = { run };
