@@ -22,7 +22,7 @@ SCOPES = {"CancelScope", "fail_after", "fail_at", "move_on_after", "move_on_at",
 MAY_YIELD = {"asynccontextmanager", "contextmanager", "fixture"}
 """Decorators of functions that may yield in a scope: whoever enters them leaves them, in the same task."""
 SIGNS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
-"""Half of all nodes: there is nothing in them, and no rule is about them."""
+"""A third of all nodes: there is nothing in them, and no rule is about them."""
 YIELDS = "ASYNC101 `yield` in a nursery or a cancel scope: what is raised in there may never arrive here."
 
 
