@@ -6,7 +6,7 @@ and type, one that may be None takes none. The first fields are the keys: a row 
 Payloads are opaque here: whoever saves one encodes it and must be able to reject what it no longer understands.
 Times are unix seconds of the wall clock, durations are milliseconds.
 
-A new table is a row, a `Table` in `TABLES`, and the next `SCHEMA_VERSION` (`supervisor/store/database.py`).
+A new table is a row, a `Table` among the others, and the next `SCHEMA_VERSION` (`supervisor/store/database.py`).
 """
 
 from __future__ import annotations
@@ -405,7 +405,5 @@ TOPICS: Final = Table("event_topics", SavedTopic, stamp="saved_at")
 JOURNAL: Final = Table("event_journal", SavedJournal)
 WEBHOOKS: Final = Table("webhooks", SavedWebhook, expires="expires_at")
 
-TABLES: Final[tuple[Table[Any], ...]] = (
-    *(SERVERS, ERAS, SESSIONS, USAGE, SWITCHED_OFF, GRANTS, DEFINITIONS, PINS, VECTORS, PHRASES, TOKENS, VALUES),
-    *(RECORDS, AUDIT, DROPPED, PERIODS, CONSENTS, CALLS, EVENTS, OCCURRENCES, TOPICS, JOURNAL, WEBHOOKS),
-)
+TABLES: Final[tuple[Table[Any], ...]] = tuple(each for each in globals().values() if isinstance(each, Table))
+"""Those of above: a database has all of them."""

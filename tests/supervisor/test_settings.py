@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain
@@ -17,6 +18,7 @@ from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits
 from actors.transport.stdio.command import Launch, ProcessLimits
 from supervisor.config import ServerConfig, Settings
+from supervisor.config.call_rules import CallRules
 from supervisor.front.websocket import FAREWELL_S, WebSocketSettings
 from supervisor.metatools.discovery import DiscoverySettings
 from tests.sources import nodes
@@ -38,6 +40,9 @@ OWN = {
 
 VIA = {"drain_s": "drain_within_s", "slug": "path_name", "tools": "tool_rules"}
 """Settings that are read through a property."""
+
+RULES = re.compile(r"\b_?rules(_of\(.+\))?$")
+"""How an expression ends that gives those of the calls of a server."""
 
 DERIVED = (*BY_NAME[Settings], *BY_NAME[ServerConfig], Launch, WebSocketSettings)
 
@@ -84,6 +89,13 @@ def test_every_setting_of_the_daemon_reaches_what_uses_it() -> None:
 
 def test_every_setting_of_a_server_reaches_what_uses_it() -> None:
     assert unread(ServerConfig, "config", "server") == set()
+
+
+def test_every_rule_of_the_calls_of_a_server_is_followed() -> None:
+    own = nodes(ROOT / "supervisor/config/call_rules.py")
+    found = {node.attr for node in own if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"}
+    found |= {node.attr for node in reads() if RULES.search(ast.unparse(node.value))}
+    assert set(CallRules.__struct_fields__) - found == set()
 
 
 @pytest.mark.parametrize("struct", DERIVED)

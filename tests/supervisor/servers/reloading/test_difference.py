@@ -142,6 +142,7 @@ ONCE = {
     ("front/ui/people", "auth"),
     ("oauth/accounts", "auth"),
     ("oauth/late", "auth"),
+    ("service/calls/meta_calls", "rerank"),
     ("servers/fleet/node", "fleet"),
     ("servers/fleet/late", "fleet"),
     ("servers/fleet/configuration", "fleet"),
@@ -191,7 +192,7 @@ def test_where_a_live_setting_is_read_nothing_of_a_deployment_is_kept() -> None:
 
 
 def test_what_is_read_from_the_newest_deployment_is_live_or_known_to_be_read_once() -> None:
-    cell = ("deployment.value.settings", "self._settings", "new.settings")
+    cell = ("deployment.value.settings", "self._settings", "new.settings", "configured")
     ours = {module for module, _, source in reads() if source.endswith("deployment.value.settings")}
     read = {(module, name) for module, name, source in reads() if module in ours and source.endswith(cell)}
     assert {(module, name) for module, name in read if name not in LIVE} <= ONCE
