@@ -157,6 +157,7 @@ async def test_no_call_reaches_a_definition_that_nobody_approved(tmp_path: Path,
         assert [(each["place"], each["before"], each["after"]) for each in row["changes"]] == [
             ("description", f"Does work, as {GOOD}.", f"Does work, as {EVIL}.")
         ]
+        await now.rounds_more(1)  # rounds under way may have been shown what was approved, and tell it later
         now.forget()
         await now.rounds_more(10)
         assert all(set(now.told[user]) == {"not_approved"} for user in USERS)
