@@ -338,16 +338,21 @@ def test_the_keyboard_does_it_all(daemon: Daemon) -> None:
     assert told[4] == "/ui/tools"
 
 
-def test_a_table_is_sorted_and_stays_so(daemon: Daemon) -> None:
+def test_a_table_is_sorted_and_stays_so_while_its_head_is_pointed_at(daemon: Daemon) -> None:
     told = walk(
         daemon.url,
         ["goto", "/ui/servers"],
         ["text", "#servers tbody tr th"],
         ["click", "#servers thead th:first-child button"],
         ["text", "#servers tbody tr th"],
+        ["signal"],
+        ["looks", 2500],
+        ["text", "#servers tbody tr th"],
         ["count", "#servers th[aria-sort=descending]"],
+        meanwhile=partial(trio.run, partial(daemon.execute, "growing:echo", text="up")),
     )
-    assert (told[1], told[3], told[4]) == ("broken", "hostile", 1)
+    assert (told[1], told[3], told[6], told[7]) == ("broken", "hostile", "hostile", 1)
+    assert told[5] > 0, "the page was renewed meanwhile"
 
 
 def test_a_table_is_sorted_as_before_for_who_comes_back_to_it(daemon: Daemon) -> None:

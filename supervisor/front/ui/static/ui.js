@@ -258,7 +258,7 @@ function sortAgain() {
   for (const table of document.querySelectorAll("table.sortable")) {
     dress(table);
     const wanted = sorted.get(table.closest("[id]")?.id);
-    if (wanted && !busy(table)) sort(table, ...wanted);
+    if (wanted && !busy(table.tBodies[0])) sort(table, ...wanted); // while the head is pointed at, rows have moved
   }
 }
 
