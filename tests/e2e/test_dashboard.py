@@ -339,6 +339,9 @@ def test_the_keyboard_does_it_all(daemon: Daemon) -> None:
 
 
 def test_a_table_is_sorted_and_stays_so_while_its_head_is_pointed_at(daemon: Daemon) -> None:
+    def use() -> None:
+        trio.run(partial(daemon.execute, "growing:echo", text="up"))
+
     told = walk(
         daemon.url,
         ["goto", "/ui/servers"],
@@ -349,7 +352,7 @@ def test_a_table_is_sorted_and_stays_so_while_its_head_is_pointed_at(daemon: Dae
         ["looks", 2500],
         ["text", "#servers tbody tr th"],
         ["count", "#servers th[aria-sort=descending]"],
-        meanwhile=partial(trio.run, partial(daemon.execute, "growing:echo", text="up")),
+        meanwhile=use,
     )
     assert (told[1], told[3], told[6], told[7]) == ("broken", "hostile", "hostile", 1)
     assert told[5] > 0, "the page was renewed meanwhile"
