@@ -35,7 +35,7 @@ from actors.protocol.asking import input_required
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.wire import json
 from actors.server.calls.errors import Delay, late_error, lost_task_error
-from actors.server.recovery import STARTING_RETRY_S
+from actors.server.parts.recovery import STARTING_RETRY_S
 from actors.server.settings import ServerSettings
 
 PATIENCE_S = 2.0

@@ -19,8 +19,8 @@ from actors.messages import InstanceStatus, ServerStatus
 from actors.principal import ClientKey
 from actors.protocol.agreement.versions import Era
 from actors.server.actor import ServerActor
-from actors.server.context import Profile
 from actors.server.inbox import Lead
+from actors.server.parts.context import Profile
 
 COMING = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING})
 STARTABLE = frozenset({State.DORMANT, State.FAILED})

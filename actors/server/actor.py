@@ -38,7 +38,6 @@ from actors.server.calls.calls import CallBreakers, Calls
 from actors.server.calls.errors import lost_task_error
 from actors.server.calls.gate import ApprovalGate
 from actors.server.calls.state_loss import StateLoss
-from actors.server.context import Course, Profile, ServerContext, Shared
 from actors.server.inbox import (
     CallAbandoned,
     HoldEnded,
@@ -62,13 +61,14 @@ from actors.server.inbox import (
 from actors.server.lists import Lists
 from actors.server.operators.orders import Handover, Orders
 from actors.server.operators.record import Record
+from actors.server.parts.context import Course, Profile, ServerContext, Shared
 from actors.server.parts.dialogue import Dialogue
 from actors.server.parts.discovery import ChangeStream, Discovery
 from actors.server.parts.legacy_session import LegacySession
 from actors.server.parts.liveness import Liveness
 from actors.server.parts.processes import Processes
+from actors.server.parts.recovery import LOOPING_S, WORTH_WAITING_S, Recovery
 from actors.server.parts.traffic import Traffic
-from actors.server.recovery import LOOPING_S, WORTH_WAITING_S, Recovery
 from actors.server.settings import DRAIN_S
 
 STDERR_LINES = 20

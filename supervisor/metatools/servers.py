@@ -37,7 +37,7 @@ from actors.search.search import find
 from actors.search.text import squash, stem, words
 from actors.search.words.tables import STOP_WORDS, VERB_CLASS
 from actors.server.calls.errors import down_error, log_hint
-from actors.server.recovery import DELAYS, STARTING_RETRY_S
+from actors.server.parts.recovery import DELAYS, STARTING_RETRY_S
 from supervisor.metatools.arguments import Discover
 from supervisor.metatools.texts import clean, estimate_tokens
 

@@ -1,1 +1,1 @@
-"""The parts of one server that do what its life needs: each knows the context that they share, and few each other."""
+"""The parts of one server that do what its life needs, and the context that they share; few of them know each other."""

@@ -29,7 +29,7 @@ from actors.server.inbox import Seat, ServerMessage
 from actors.server.operators.journal import Journal
 from actors.server.operators.orders import Handover, Orders
 from actors.server.operators.record import Record
-from actors.server.recovery import Recovery
+from actors.server.parts.recovery import Recovery
 from actors.server.settings import ServerSettings
 from actors.subscribers import OnlyUpdates, Subscribers
 from actors.transport.base import Transport

@@ -25,11 +25,11 @@ from actors.life.states import State, Timer
 from actors.protocol.changes import EVENTS_CHANGED, subscribable
 from actors.protocol.facts import Fact
 from actors.protocol.listing import Listed, PageArrived, PageSummary
-from actors.server.context import ServerContext
 from actors.server.inbox import ListsRead, PageRead
 from actors.server.incarnation import Link
 from actors.server.lists import Lists, ReadingCount
 from actors.server.operators.record import refreshed
+from actors.server.parts.context import ServerContext
 from actors.server.parts.processes import Processes
 from actors.server.settings import CATCH_UP_S, LIST_LIMITS, RELIST_INTERVAL_S
 

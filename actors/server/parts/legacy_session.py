@@ -33,8 +33,8 @@ from actors.protocol.agreement.capabilities import NOBODY
 from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.exchanges import NOTHING
-from actors.server.context import Profile
 from actors.server.inbox import Seat, ServerMessage, SessionEnded
+from actors.server.parts.context import Profile
 from actors.server.parts.discovery import Discovery
 
 PAUSE_S: Final = 60.0

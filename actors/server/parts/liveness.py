@@ -25,9 +25,9 @@ from actors.facts import InquiryEnded
 from actors.life.breakers import Trial
 from actors.life.lifecycle import Away, Violated
 from actors.life.states import Timer
-from actors.server.context import ServerContext
 from actors.server.inbox import WorkSeen
 from actors.server.incarnation import Link
+from actors.server.parts.context import ServerContext
 from actors.server.parts.processes import Processes
 from actors.transport.base import Work
 

@@ -23,9 +23,9 @@ from actors.messages import Activity
 from actors.protocol.agreement.era import Negotiation
 from actors.protocol.agreement.versions import Era
 from actors.protocol.conversation import Conversation
-from actors.server.context import ServerContext
 from actors.server.inbox import ProcessExit
 from actors.server.incarnation import Incarnation, Link
+from actors.server.parts.context import ServerContext
 from actors.server.settings import DRAIN_S, LIST_LIMITS
 
 STARTED_S = 1.0

@@ -34,7 +34,6 @@ from actors.protocol.facts import (
 )
 from actors.protocol.listing import PageArrived
 from actors.protocol.wire.peer import GONE, Failure, Refused
-from actors.server.context import ServerContext
 from actors.server.inbox import (
     HoldEnded,
     ListsRead,
@@ -46,6 +45,7 @@ from actors.server.inbox import (
     WorkSeen,
 )
 from actors.server.incarnation import Link
+from actors.server.parts.context import ServerContext
 from actors.server.parts.dialogue import Dialogue
 from actors.server.parts.discovery import ChangeStream, Discovery
 from actors.server.parts.liveness import QUIET_S, Liveness

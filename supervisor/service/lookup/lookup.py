@@ -44,7 +44,7 @@ from actors.messages import Refreshed, RefreshServer, ServerStatus, WakeServer
 from actors.principal import Principal
 from actors.router import Message as RouterMessage
 from actors.server.calls.errors import log_hint
-from actors.server.recovery import STARTING_RETRY_S
+from actors.server.parts.recovery import STARTING_RETRY_S
 from supervisor.host.workbench import beside
 from supervisor.metatools.definitions import EXECUTE, READ_ONLY, SCHEMAS
 from supervisor.metatools.servers import (

@@ -18,8 +18,9 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State, Timer
 from actors.messages import ServerChanged
 from actors.protocol.agreement.versions import Era
-from actors.server import ServerSettings, recovery
+from actors.server import ServerSettings
 from actors.server.calls.queue import MAX_UNREACHED
+from actors.server.parts import recovery
 from actors.transport.http.authorization import Authorizer, Denial
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site

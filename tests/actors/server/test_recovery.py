@@ -11,7 +11,7 @@ from actors.errors import ServerGaveUp, ServerStarting, Starved
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import ServerChanged
-from actors.server.recovery import DEMAND_S
+from actors.server.parts.recovery import DEMAND_S
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_life import Unstartable, outcome
 from tests.fakes.late_clock import exact_clock, lasting
