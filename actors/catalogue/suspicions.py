@@ -12,7 +12,7 @@ Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from string import Template
 from typing import Any, Final
@@ -47,28 +47,30 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A rule as the file has it."""
 
     code: str
+    needles: tuple[tuple[str, ...], ...]
     pattern: tuple[str, ...]
-    needles: tuple[tuple[str, ...], ...] = ()
-
-    def rule(self, fragments: Mapping[str, str]) -> Rule:
-        """Return the rule. Raises `KeyError` for a finding that there is not, and where a fragment is missing."""
-        text = Template("".join(self.pattern)).substitute(fragments)
-        return Rule(self.code, self.needles, re.compile(text))
 
 
-class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file. What the text of a definition may say, the description of a parameter, and its name."""
+class _Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file. What the text of a definition may say, the description of a parameter, and, by code, its name."""
 
     fragments: dict[str, str]
     text: tuple[_Row, ...]
     parameter: tuple[_Row, ...]
-    name: tuple[_Row, ...]
+    name: dict[str, tuple[str, ...]]
+
+    def compile(self, pieces: Sequence[str]) -> re.Pattern[str]:
+        """Return a pattern with its fragments filled in. Raises `KeyError` for one that is not there."""
+        return re.compile(Template("".join(pieces)).substitute(self.fragments))
+
+    def rules(self, rows: Sequence[_Row]) -> tuple[Rule, ...]:
+        return tuple(Rule(row.code, row.needles, self.compile(row.pattern)) for row in rows)
 
 
-_ROWS: Final = table_of(__package__, "suspicions", _Rows)
-TEXT_RULES: Final = tuple(row.rule(_ROWS.fragments) for row in _ROWS.text)
-PARAMETER_RULES: Final = tuple(row.rule(_ROWS.fragments) for row in _ROWS.parameter)
-NAME_RULES: Final = {row.code: row.rule(_ROWS.fragments).pattern for row in _ROWS.name}
+_RULES: Final = table_of(__package__, "suspicions", _Rules)
+TEXT_RULES: Final = _RULES.rules(_RULES.text)
+PARAMETER_RULES: Final = _RULES.rules(_RULES.parameter)
+NAME_RULES: Final = {code: _RULES.compile(pieces) for code, pieces in _RULES.name.items()}
 
 AS_TEXT: Final = repr(
     [
