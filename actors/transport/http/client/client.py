@@ -6,8 +6,9 @@ Which proxy that is:
 - This machine is asked directly, whatever the variables say: no proxy can reach it for us.
 
 How much of an answer over HTTP/1.1 is read at once, how large its head may be, and how many answers may precede it, is
-bounded here. A head is parsed in one go, during which nobody else has a turn. The HTTP client has no setting for any of
-this, only attributes of its class of connections.
+bounded here. A head is parsed in one go, during which nobody else has a turn. The HTTP client is cancelled at the
+socket, and one read may have brought tens of thousands of chunks: here it is between these, too. It has no setting for
+any of this, only attributes of its class of connections.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ MAX_HEAD_BYTES: Final = 16 * 1024
 MAX_INTERIM: Final = 32
 """So many answers of `1xx` may precede one that is an answer: we ask for none of them."""
 TOO_MANY_INTERIM: Final = "too many interim responses"
+CHUNKS_AT_ONCE: Final = 64
+"""Of what was read, between two looks whether its reader is cancelled. The end of an answer that is left, for which its
+connection serves again, is nearly always within so many."""
 _receive_event = AsyncHTTP11Connection._receive_event
 
 
@@ -145,8 +149,12 @@ async def _receive_in_bounds(self: AsyncHTTP11Connection, *args: Any, **named: A
             raise RemoteProtocolError(TOO_MANY_INTERIM)
         self._interim = count  # type: ignore[attr-defined]  # an attribute of ours
         await trio.lowlevel.checkpoint()  # one read may have brought them all, to many calls at once
+    elif isinstance(event, h11.Data):
+        self._chunks = count = getattr(self, "_chunks", 0) + 1  # type: ignore[attr-defined]  # the same
+        if count % CHUNKS_AT_ONCE == 0:
+            await trio.lowlevel.checkpoint_if_cancelled()
     elif isinstance(event, h11.Response):
-        self._interim = 0  # type: ignore[attr-defined]  # the same
+        self._interim = self._chunks = 0  # type: ignore[attr-defined]  # the same
         kind = dict(event.headers).get(b"content-type", b"").decode("latin-1")
         read_bytes = STREAM_READ_BYTES if media_type(kind) == EVENTS else BODY_READ_BYTES
         self._body_read_bytes = read_bytes  # type: ignore[attr-defined]  # the same

@@ -2,8 +2,9 @@
 
 - What was read at once may be large, once it is decompressed, or any number of tiny chunks: whatever comes of it, even
   nothing, is for the turn of its server (`LoopShare`), and counts for the pace of its stream.
-- The readers of the HTTP client stand inside one another, and end properly only where the innermost one waits: at the
-  socket. So whoever stops early has it cancelled there.
+- The readers of the HTTP client stand inside one another, and end properly only where the innermost one is cancelled:
+  at the socket, and between many chunks of one read (see `client`). So whoever stops early has it cancelled there. An
+  end of the answer that has come is read before: its connection serves again then.
 - An event stream is UTF-8, whatever its head says: see `EventReader`.
 """
 

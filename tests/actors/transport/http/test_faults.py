@@ -27,12 +27,14 @@ from actors.errors import (
     TooManyCalls,
 )
 from actors.kit import Starts
+from actors.kit.fairness.share import LoopShare
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
 from actors.server.calls.queue import MAX_STALE
-from actors.transport.http.client.client import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES, way_to
+from actors.transport.http.client.client import CHUNKS_AT_ONCE, MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES, way_to
+from actors.transport.http.client.pieces import events
 from actors.transport.http.remote import HttpLimits
 from actors.transport.http.site import MAX_REDIRECTS
 from supervisor.service.calls.failures import advice
@@ -365,4 +367,34 @@ async def test_others_have_their_turn_between_interim_answers_that_came_in_one_r
         async with AsyncHTTP11Connection(Origin(b"http", b"far.example", 80), AsyncMockStream([answers])) as connection:
             assert (await connection.request("GET", "http://far.example/")).status == 200
         assert turns >= MAX_INTERIM
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.case("H12")
+async def test_who_leaves_an_answer_takes_no_more_than_a_few_of_the_chunks_that_have_come() -> None:
+    chunks = b"9\r\ndata: x\n\n\r\n" + b"1\r\n\n\r\n" * 5000
+    answer = b"HTTP/1.1 200 \r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n" + chunks
+    turns = 0
+
+    async def flood(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(answer)
+        await trio.sleep_forever()
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        await nursery.start(trio.serve_listeners, flood, [listener])
+        url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}/"
+        way = way_to(url, ssl.create_default_context(), httpx2.Limits())
+        async with httpx2.AsyncClient(transport=way) as client, client.stream("GET", url) as response:
+            async with events(response, 1000, LoopShare()) as told:
+                assert (await anext(told)).data == b"x"
+                nursery.start_soon(count_turns)
+            assert turns < 2 * CHUNKS_AT_ONCE
         nursery.cancel_scope.cancel()
