@@ -31,7 +31,6 @@ from actors.catalogue.tool_rules import NO_CHANGES, NO_RULES, ToolChanges, ToolR
 from actors.catalogue.trust import TRUSTED, Reason, Standing
 from actors.kit.decoding import free_in_turns
 from actors.launch import is_own
-from actors.principal import Principal
 from actors.search.document import TOOLS
 from actors.search.index import Index
 from actors.search.postings import Bools
@@ -232,11 +231,6 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whatever has an entry can be called by its name."""
         if any(server not in self.names for server in self.entries):
             force_setattr(self, "names", self.names.with_servers(self.entries))
-
-    def view(self, principal: Principal) -> Catalogue:
-        """Return what `principal` may see: everything, until identities are configured."""
-        del principal
-        return self
 
     def of_launch(self, launch: str) -> Entry | None:
         """Return the entry of a launch, whether all share it or not."""

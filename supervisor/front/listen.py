@@ -91,12 +91,11 @@ _USUAL: Final = ChangePace()
 
 
 class Watch:
-    """Waits for changes of the lists of one principal, and of resources, on behalf of one stream."""
+    """Waits for changes of the lists that are seen by a service, and of resources, on behalf of one stream."""
 
     def __init__(
         self,
         service: Service,
-        principal: Principal,
         kinds: tuple[Kind, ...] = KINDS,
         *,
         told: Revisions | None = None,
@@ -108,7 +107,6 @@ class Watch:
         `updates`: which resources changed.
         """
         self._service = service
-        self._principal = principal
         self._kinds = kinds
         self._pace = pace
         self._updates = updates or Updates()
@@ -116,7 +114,7 @@ class Watch:
         self._updates.resume(self._bell.ring)
         self._updates_from = trio.current_time()
         self._not_before: dict[Kind, float] = {}
-        self.told = service.revisions(principal) if told is None else told
+        self.told = service.revisions if told is None else told
         self._sent: deque[tuple[float, Revisions]] = deque([(-math.inf, self.told)])
 
     async def next(self, by: float = math.inf) -> tuple[Change, ...]:
@@ -127,7 +125,7 @@ class Watch:
         await trio.lowlevel.checkpoint_if_cancelled()
         waited = False
         while True:
-            revisions = self._service.revisions(self._principal)
+            revisions = self._service.revisions
             if revisions == self.told and not self._updates.owed and (by == math.inf or trio.current_time() < by):
                 waited = True
                 with self._service.changes.on_set(self._bell.ring):

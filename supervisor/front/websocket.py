@@ -259,7 +259,7 @@ class Listens:
         if not subscription.kinds:
             return subscription.result()
         self._open[request.key] = listen
-        watch = self._watch(client.principal, subscription.kinds, Updates())
+        watch = self._watch(subscription.kinds, Updates())
         self._nursery.start_soon(self._follow_listen, listen, watch)
         return None
 
@@ -267,7 +267,7 @@ class Listens:
         """Subscribe to resources, and acknowledge those that are told of; what changes meanwhile is told afterwards."""
         subscription, updates = listen.subscription, Updates()
         exchange = Exchange(client, request.id, request.method, request.params, session=SessionState(updates=updates))
-        watch = self._watch(client.principal, subscription.kinds, updates)
+        watch = self._watch(subscription.kinds, updates)
         try:
             with listen.scope:
                 uris = await subscribe_all(self._service, exchange, subscription.uris)
@@ -289,14 +289,13 @@ class Listens:
             self._outgoing.put(listen.subscription.result())
             self._outgoing.put(listen.subscription.cancellation(_SHUTDOWN_REASON))
 
-    def follow_all(self, principal: Principal, updates: Updates) -> None:
+    def follow_all(self, updates: Updates) -> None:
         """Tell a legacy client of every change of lists, and of the resources that it is subscribed to."""
-        self._nursery.start_soon(self._follow, self._watch(principal, KINDS, updates), told_of)
+        self._nursery.start_soon(self._follow, self._watch(KINDS, updates), told_of)
 
-    def _watch(self, principal: Principal, kinds: tuple[Kind, ...], updates: Updates) -> Watch:
+    def _watch(self, kinds: tuple[Kind, ...], updates: Updates) -> Watch:
         return Watch(
             self._service,
-            principal,
             kinds,
             updates=updates,
             pace=ChangePace(self._settings.list_changed_min_interval_s),
@@ -408,7 +407,7 @@ class SocketSession:
             self._questions.on_progress(message.params)
         elif message.method == "notifications/initialized" and self._client is not None and not self._initialized:
             self._initialized = True
-            self._listens.follow_all(self._client.principal, self._updates)
+            self._listens.follow_all(self._updates)
 
     def _cancel(self, key: Key | None, reason: str) -> None:
         named = [unanswered for unanswered in self._unanswered if unanswered.request.key == key]

@@ -360,7 +360,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         return Viewpoint(principal, await doors.seen_by(person), person.role)
 
     parts.webhooks = webhooks = None if house.fleet is not None else _make_webhooks(house, parts, view_of)
-    gateway = Gateway(parts, VERSION)
+    gateway = Gateway(parts, parts.view, VERSION)
     core.start_soon(gateway.run)
     core.start_soon(gateway.parts.parking.run, house.closing)
     core.start_soon(gateway.parts.topics.run, house.closing)
@@ -453,7 +453,7 @@ def _make_webhooks(
     house: House, parts: ServiceParts, view_of: Callable[[Principal, Role], Awaitable[Viewpoint | None]]
 ) -> Webhooks:
     callbacks = Callbacks(lambda: house.deployment.value.settings.webhook_origins, house.clock)
-    whole = Viewpoint(LOCAL, parts.visible)
+    whole = Viewpoint(LOCAL, parts.view.visible)
     return Webhooks(
         parts.topics,
         callbacks,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from copy import copy
 from functools import cache, partial
 from typing import Any, Final
 
@@ -19,9 +18,8 @@ import trio
 from actors.catalogue.metadata import Traits
 from actors.catalogue.offer import Item
 from actors.catalogue.snapshot import Catalogue
-from actors.catalogue.views import NO_PROFILE, ViewProfile
 from actors.errors import InvalidArguments, UnknownMethod
-from actors.kit import Address, AnyOf, Latest, Shares, Signal
+from actors.kit import Address, Latest, Shares
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.protocol.changes import EVENTS_CHANGED, OF_RESOURCES
@@ -31,7 +29,6 @@ from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
 from actors.subscribers import Subscribers
 from supervisor.fleet.peers import DaemonLife
-from supervisor.host.pauses import DebouncedSignal
 from supervisor.host.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import definitions, inventory
@@ -47,7 +44,7 @@ from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.asking.rounds import Parking
 from supervisor.service.calls.counting import CallCounter, record_of
 from supervisor.service.calls.meta_calls import Ahead, MetaCalls, Sample, Searches, UsedBy
-from supervisor.service.calls.tool_calls import Doubts, ToolCalls
+from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.events.journal import Journal
 from supervisor.service.events.limits import MAX_STREAMS
@@ -57,11 +54,10 @@ from supervisor.service.events.sources import Source, Viewpoint
 from supervisor.service.events.topics import Topics
 from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import FINDS, HOW, HOW_BY_EFFECT, Introduction, SelfDescription
-from supervisor.service.lookup.lookup import Arrival, Looks, Lookup, Naming
-from supervisor.service.lookup.visible import Visible, VisibleByProfile
+from supervisor.service.lookup.lookup import Lookup, Naming
+from supervisor.service.lookup.visible import ClientView, Visible
 from supervisor.service.plugins import CallHooks, PluginQuestions
 from supervisor.service.port import Revisions
-from supervisor.service.realms import Realm
 from supervisor.service.request import unknown_method
 from supervisor.service.resources import Reading
 from supervisor.service.results.keeper import KeptResults
@@ -113,16 +109,11 @@ class ServiceParts:
         self.deployment = deployment
         self.bench = Workbench()
         self.statuses = statuses
-        self.changes = self._debounce(catalogue)
         self.searches = Searches(self.bench, deployment, meters, used_by, ahead, sample)
         self.safety = safety = SafetyRules(deployment, catalogue)
-        self.doubts: Doubts = safety.doubt
-        self.realm: Realm | None = None
-        self.visible = Visible(catalogue, statuses, safety.confirms)
-        self.may_have: Callable[[str], bool] = lambda server: True
-        self.calls = CallCounter(used, audit, self.visible)
-        self.arrival = Arrival(router, self.visible)
-        self.looks = Looks(router, self.visible)
+        self.view = ClientView.of(Visible(catalogue, statuses, deployment), router, safety)
+        self.used = used
+        self.audit = audit
         self.parking = Parking(key, life)
         self.results = KeptResults(deployment, self.bench, life)
         self.tasks = HeldTasks(deployment, key, life)
@@ -138,7 +129,9 @@ class ServiceParts:
         self.forward = Forwarder(
             round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks, meters
         )
-        self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
+        self.subscriptions = Subscriptions(
+            subscribers, router, self.forward, self.view.visible, self.bench, self.launches
+        )
         kept = journal or Journal(time.time)
         of_servers = ServerEvents(router, catalogue, self.launches, self.forward.timeout_s, self.bench)
         resources = ResourceUpdates(self.subscriptions, catalogue, self.launches, self.forward, kept.clock)
@@ -146,47 +139,9 @@ class ServiceParts:
         self.event_streams = Shares(MAX_STREAMS)
         self.webhooks: Webhooks | None = None
 
-    def has_events(self, principal: Principal) -> bool:
-        """Say whether somebody sees any event type."""
-        return self.topics.has_types(Viewpoint(principal, self.visible))
-
-    def _debounce(self, signal: Signal) -> DebouncedSignal:
-        return DebouncedSignal(signal, lambda: self.deployment.value.settings.list_changed_debounce_s)
-
-    def of_profile(self, name: str) -> ServiceParts:
-        """Return the parts for clients of a profile, which see less; all else is shared.
-
-        Nothing of a profile is left once the configuration has none of that name.
-        """
-        parts, deployment = copy(self), self.deployment
-
-        def profile() -> ViewProfile:
-            return deployment.value.settings.profiles.get(name, NO_PROFILE)
-
-        parts.visible = VisibleByProfile(self.catalogue, self.statuses, profile, self.visible.confirms, self.realm)
-        parts.calls = self.calls.among(parts.visible)
-        parts.changes = self._debounce(AnyOf(self.catalogue, deployment))
-        parts.may_have = lambda server: self.may_have(server) and profile().may_have(server)
-        return parts
-
-    def of_realm(self, realm: Realm) -> ServiceParts:
-        """Return the parts for people who have some servers; they share what is kept by principal."""
-        parts = copy(self)
-        parts.realm = realm
-        parts.catalogue = realm.catalogue
-        parts.changes = self._debounce(realm.catalogue)
-        launches, safety = realm.launches, self.safety
-
-        def confirms(principal: Principal, server: str, tool: str) -> bool:
-            return safety.confirms(principal, launches.get(server) or server, tool)
-
-        parts.visible = Visible(realm.catalogue, self.statuses, confirms, realm)
-        parts.doubts = lambda principal, server, tool: safety.doubt(principal, launches.get(server) or server, tool)
-        parts.calls = self.calls.among(parts.visible)
-        parts.arrival = Arrival(self.router, parts.visible)
-        parts.looks = Looks(self.router, parts.visible)
-        parts.may_have = lambda server: server in realm.servers
-        return parts
+    def counter(self, view: ClientView) -> CallCounter:
+        """Return what tells of calls by those who see this."""
+        return CallCounter(self.used, self.audit, view.visible)
 
 
 class ManyServers(ABC):
@@ -198,16 +153,22 @@ class ManyServers(ABC):
     MAX_PAGE_BYTES = inventory.MAX_BYTES
 
     def __init__(
-        self, parts: ServiceParts, of_ours: SelfDescription, naming: Naming, methods: Mapping[str, Handler]
+        self,
+        parts: ServiceParts,
+        view: ClientView,
+        of_ours: SelfDescription,
+        naming: Naming,
+        methods: Mapping[str, Handler],
     ) -> None:
-        self.changes = parts.changes
+        self.changes = view.visible.changes
         self.parts = parts
+        self.view = view
         self._of_ours = of_ours
         self._naming = naming
         ours = {**dict.fromkeys(LISTED_BY, self._list), **dict.fromkeys(OF_RESOURCES, self._subscribe)}
         self._events = EventRequests(
             parts.topics,
-            parts.visible,
+            view.visible,
             of_ours.fit,
             parts.event_streams,
             parts.webhooks,
@@ -216,6 +177,10 @@ class ManyServers(ABC):
             self._discovery_s,
         )
         self._methods = {**ours, **self._events.methods, **methods}
+
+    def has_events(self, principal: Principal) -> bool:
+        """Say whether somebody sees any event type."""
+        return self.parts.topics.has_types(Viewpoint(principal, self.view.visible))
 
     def _discovery_s(self) -> float:
         """Return how long a list of event types waits for servers that are new."""
@@ -226,10 +191,11 @@ class ManyServers(ABC):
         return True
 
     async def _arrive(self, server: str, principal: Principal, since: float) -> None:
-        await self.parts.arrival.of(server, principal, since + self.parts.forward.timeout_s(server))
+        await self.view.arrival.of(server, principal, since + self.parts.forward.timeout_s(server))
 
-    def revisions(self, principal: Principal) -> Revisions:
-        return self.parts.visible.now(principal).revisions
+    @property
+    def revisions(self) -> Revisions:
+        return self.view.visible.catalogue.revisions
 
     async def perform(self, exchange: Exchange) -> bytes:
         """Perform one request; see `Service.perform`. Each is a task of its own, which is all the fairness it needs."""
@@ -248,7 +214,7 @@ class ManyServers(ABC):
             return
         client = exchange.client
         server, own = await self._naming.resource(client, name, trio.current_time())
-        entry = self.parts.visible.now(client.principal).entries.get(server)
+        entry = self.view.visible.catalogue.entries.get(server)
         offer = entry.offer if entry is not None else None
         await self.parts.subscriptions.add(exchange, name, server, own, offer)
 
@@ -296,25 +262,26 @@ class Gateway(ManyServers):
     As long as it runs, what `introduction` says is kept up to date, and results that nobody reads are forgotten.
     """
 
-    def __init__(self, parts: ServiceParts, version: str, ours: MetaTools = FOUR) -> None:
-        lookup = Lookup(parts.visible, parts.arrival, parts.looks, parts.forward)
-        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.results, parts.doubts)
-        reading = Reading(parts.visible, parts.forward, parts.bench, lookup, results=parts.results)
-        self.introduction = introduction = Introduction(parts.visible, parts.deployment, ours.how)
-        of_ours = SelfDescription(parts.visible, version, FINDS, introduction.text, self._tells, parts.has_events)
-        calls = MetaCalls(
-            parts.visible,
+    def __init__(self, parts: ServiceParts, view: ClientView, version: str, ours: MetaTools = FOUR) -> None:
+        visible, lookup = view.visible, Lookup(view, parts.forward)
+        tools = ToolCalls(view, parts.forward, lookup, parts.bench, parts.results)
+        reading = Reading(visible, parts.forward, parts.bench, lookup, results=parts.results)
+        self.introduction = introduction = Introduction(visible, parts.deployment, ours.how)
+        of_ours = SelfDescription(visible, version, FINDS, introduction.text, self._tells, self.has_events)
+        self._calls = calls = parts.counter(view)
+        meta_calls = MetaCalls(
+            view,
             tools,
             reading,
             parts.searches,
             introduction,
             parts.deployment,
             of_ours.fit,
-            parts.calls,
+            calls,
             [each["name"] for each in ours.definitions],
         )
-        methods = {**reading.methods, "tools/list": self._list_tools, "tools/call": calls.perform}
-        super().__init__(parts, of_ours, lookup, methods)
+        methods = {**reading.methods, "tools/list": self._list_tools, "tools/call": meta_calls.perform}
+        super().__init__(parts, view, of_ours, lookup, methods)
         self._ours = ours
 
     async def run(self) -> None:
@@ -322,16 +289,17 @@ class Gateway(ManyServers):
             nursery.start_soon(self.introduction.run)
             nursery.start_soon(self.parts.results.run)
 
-    def revisions(self, principal: Principal) -> Revisions:
-        """Return what `principal` sees now; constant if the operator switched these notifications off."""
-        return super().revisions(principal) if self._tells() else Revisions()
+    @property
+    def revisions(self) -> Revisions:
+        """Those of what is seen now; constant if the operator switched these notifications off."""
+        return super().revisions if self._tells() else Revisions()
 
     def _tells(self) -> bool:
         return self.parts.deployment.value.settings.notify_catalogue_changes
 
-    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
+    async def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
         """Return none: the schemas of the meta-tools mark nothing."""
-        del principal, tool
+        del tool
         return ()
 
     async def _list_tools(self, exchange: Exchange) -> bytes:
@@ -339,13 +307,13 @@ class Gateway(ManyServers):
             raise InvalidArguments("'cursor' is not one that this list gave")
         record = record_of(exchange, "", exchange.method)
         record.tokens_shown = shown = self._ours.tokens
-        record.tokens_saved = self.parts.visible.now(exchange.client.principal).tokens - shown
-        self.parts.calls.used(record)
+        record.tokens_saved = self.view.visible.catalogue.tokens - shown
+        self._calls.used(record)
         settings = self.parts.deployment.value.settings
         hints = settings.client_hints and exchange.client.version >= definitions.META_SINCE
         listed = _listed(self._ours, hints=hints, bounded=settings.result_token_budget is not None)
         return self._of_ours.fit(exchange.client, listed, cacheable=True)
 
     async def _view(self, client: Client) -> tuple[Catalogue, Define]:
-        seen = self.parts.visible.now(client.principal)
+        seen = self.view.visible.catalogue
         return seen, partial(inventory.native_definition, seen)

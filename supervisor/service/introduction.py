@@ -18,7 +18,7 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.messages import ServerStatus
-from actors.principal import LOCAL, Principal
+from actors.principal import Principal
 from actors.protocol import tasks
 from actors.protocol.agreement.capabilities import EVENTS, SKETCHED
 from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
@@ -127,7 +127,7 @@ class Introduction:
             await self._renew()
 
     def _view(self) -> tuple[Catalogue, Mapping[str, ServerStatus]]:
-        return self._visible.now(LOCAL), self._visible.statuses(LOCAL)
+        return self._visible.catalogue, self._visible.statuses
 
     def _make(self, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> Told:
         deployment = self._deployment.value
@@ -212,7 +212,7 @@ class SelfDescription:
     def _capabilities(self, version: str, principal: Principal) -> dict[str, Any]:
         told = {"listChanged": self._told()}
         lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
-        entries = self._visible.now(principal).entries.values()
+        entries = self._visible.catalogue.entries.values()
         if any(subscribable(entry.offer.capabilities) for entry in entries):
             lists["resources"] = {**told, "subscribe": True}
         offered = frozenset[str]().union(*(capability_names(entry.offer.capabilities) for entry in entries))

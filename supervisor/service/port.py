@@ -17,7 +17,6 @@ from actors import codes
 from actors.catalogue.diff import Revisions as Revisions
 from actors.errors import Outcome, Starved, SupervisorError, forget_frames
 from actors.kit import Signal, is_want, reason_of
-from actors.principal import Principal
 from actors.protocol.listing import LISTED_BY
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.mirrors import Mirror
@@ -47,8 +46,9 @@ class Service(Protocol):
     def changes(self) -> Signal:
         """Tells whenever `revisions` may have changed for somebody."""
 
-    def revisions(self, principal: Principal) -> Revisions:
-        """Return what `principal` sees now."""
+    @property
+    def revisions(self) -> Revisions:
+        """Those of what is seen now."""
 
     async def perform(self, exchange: Exchange) -> bytes:
         """Return the JSON text of the result of one request, fitted to its client's era.
@@ -59,7 +59,7 @@ class Service(Protocol):
         answered; `InputNeeded` where the client is to answer something first. A checkpoint if it waits for anything.
         """
 
-    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
+    async def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
         """Return which arguments the head of a call repeats, of a tool by its name here. A checkpoint if it waits."""
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:

@@ -141,7 +141,7 @@ class Reading:
     async def _ask(
         self, exchange: Exchange, method: str, server: str, members: dict[str, msgspec.Raw], since: float, **more: Any
     ) -> bytes:
-        entry = self._visible.now(exchange.client.principal).entries.get(server)
+        entry = self._visible.catalogue.entries.get(server)
         if self._transparent:
             more["written"] = entry.offer.era if entry is not None else None
         else:

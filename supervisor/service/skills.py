@@ -180,7 +180,7 @@ class Skills:
 
         A skill may have changed since it was listed, so its server is asked once more before anything is refused.
         """
-        entry = self._visible.now(exchange.client.principal).entries.get(server)
+        entry = self._visible.catalogue.entries.get(server)
         holding = entry.skills_with(uri) if entry is not None else []
         if not holding:
             return False

@@ -102,7 +102,7 @@ class Subscriptions:
         since = trio.current_time()
         if (leaving := self._leaving.get((launch, uri))) is not None:
             await leaving.wait()  # over HTTP the two would overtake one another
-        if (launch, uri) in self._held and self._visible.is_awake(exchange.client.principal, launch):
+        if (launch, uri) in self._held and self._visible.is_awake(launch):
             return
         members = _members(uri)
         await self._forward.ask(
@@ -116,7 +116,7 @@ class Subscriptions:
 
     def _leave(self, principal: Principal, launch: str, uri: str) -> None:
         """Tell a server that nobody wants to hear of a resource any more. One that sleeps knows nothing of it."""
-        if uri in self._subscribers.uris(launch) or not self._visible.is_awake(principal, launch):
+        if uri in self._subscribers.uris(launch) or not self._visible.is_awake(launch):
             return
         message = CallServer(
             server=launch,

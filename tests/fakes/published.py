@@ -253,7 +253,7 @@ async def served(
         key=bytes(32),
         elicitations=Elicitations(registry.facts),
     )
-    gateway = Gateway(parts, "1.0")
+    gateway = Gateway(parts, parts.view, "1.0")
     with trio.fail_after(6000):
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
             for run in (registry.run, router.run):

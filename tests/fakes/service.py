@@ -9,7 +9,6 @@ import trio
 
 from actors.errors import UnknownDoor, UnknownMethod
 from actors.kit import Latest
-from actors.principal import Principal
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.identity.people import Person
 from supervisor.service.asking.exchange import Exchange
@@ -34,10 +33,11 @@ class FakeService:
         self.left: list[str] = []
         self.subscribers: list[Updates] = []
 
-    def revisions(self, principal: Principal) -> Revisions:
+    @property
+    def revisions(self) -> Revisions:
         return self.current
 
-    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
+    async def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
         return self.mirrors.get(tool, ())
 
     async def perform(self, exchange: Exchange) -> bytes:

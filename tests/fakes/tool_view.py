@@ -15,6 +15,7 @@ from actors.messages import ServerStatus
 from supervisor.front.pages.view import View
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
+from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals.journals import Journals
 from supervisor.servers.journals.keeper import LogReader
 from supervisor.service.asking.elicitations import Elicitations
@@ -71,6 +72,6 @@ def everybody_sees(
     async def seen_by(person: Person) -> Visible:
         del person
         await trio.lowlevel.checkpoint()
-        return Visible(catalogue, statuses)
+        return Visible(catalogue, statuses, Latest(Deployment()))
 
     return seen_by

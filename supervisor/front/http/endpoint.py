@@ -191,7 +191,7 @@ class McpHttp:
             raise refusal_of_message(wrong)
         if isinstance(message, ModernRequest):
             if message.method == "tools/call" and message.named is not None:
-                mirrors = await fronts.service.mirrors_of(request.principal, message.named)
+                mirrors = await fronts.service.mirrors_of(message.named)
                 if mirrors and (wrong := await _disagreement(mirrors, message, request.fields)) is not None:
                     raise refusal_of_message(wrong)
             await fronts.modern.serve(message, head.accepts, request)

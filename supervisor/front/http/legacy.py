@@ -103,7 +103,6 @@ class SessionStreams:
         pace = ChangePace(settings.list_changed_min_interval_s, doubt_s=settings.tcp_user_timeout_s)
         watch = Watch(
             self._drain.service,
-            session.client.principal,
             told=session.told,
             updates=session.updates,
             pace=pace,
@@ -241,7 +240,7 @@ class LegacyFront:
             client_name=client.name,
             client_version=asked.client_info.version,
             capabilities=client.capabilities,
-            told=self._service.revisions(principal),
+            told=self._service.revisions,
             door=self.door,
         )
         await _respond(http, accepts, answer.body, ((SESSION, session.token),))

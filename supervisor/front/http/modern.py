@@ -121,7 +121,6 @@ class ModernFront:
         settings = self._settings
         watch = Watch(
             self._service,
-            request.principal,
             subscription.kinds,
             updates=updates,
             pace=ChangePace(settings.list_changed_min_interval_s),

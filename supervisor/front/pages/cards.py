@@ -77,8 +77,8 @@ class KnownDoors:
         own, requester = cards.own_doors(self.view.version), REQUESTER.get()
         if requester is ANYBODY:
             return own
-        visible, principal = await self.view.seen_by(requester.person), self.view.principal
-        seen, statuses = visible.now(principal), visible.statuses(principal)
+        visible = await self.view.seen_by(requester.person)
+        seen, statuses = visible.catalogue, visible.statuses
         return own + await self.view.bench.run(len(seen.names.servers) * _DOOR_BYTES, _servers, seen, statuses)
 
     async def find(self, namespace: str, name: str) -> tuple[Served]:

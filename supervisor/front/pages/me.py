@@ -38,7 +38,7 @@ async def me(view: View) -> Any:
     requester = REQUESTER.get()
     person, token = requester.person, requester.token
     seen = await view.seen_by(person)
-    catalogue, statuses = seen.now(view.principal), seen.statuses(view.principal)
+    catalogue, statuses = seen.catalogue, seen.statuses
     servers, calls = sorted(catalogue.names.servers), _calls(view.totals(view.principal))
     return {
         "user": person.user,

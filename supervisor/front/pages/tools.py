@@ -92,7 +92,7 @@ async def preflight(view: View, query: PreflightQuery) -> Any:
     """
     person = REQUESTER.get().person
     visible = await view.seen_by(person)
-    seen, statuses, now = visible.now(view.principal), visible.statuses(view.principal), trio.current_time()
+    seen, statuses, now = visible.catalogue, visible.statuses, trio.current_time()
     look = partial(lookup.preflight, seen, statuses, now=now, tells_hidden=person.may("auditor"))
     rows = await beside(lambda: [look(asked=each) for each in query.tools])
     return {"catalog_revision": seen.revision, "tools": rows}

@@ -318,7 +318,7 @@ class Dashboard(Frame):
         )
 
     async def _find_tool(self) -> trying.FoundTool:
-        seen = (await self.view.seen_by(REQUESTER.get().person)).now(self.view.principal)
+        seen = (await self.view.seen_by(REQUESTER.get().person)).catalogue
         return trying.find(seen, request.args.get("path", "")) or abort(404, "There is no such tool.")
 
     async def calls(self) -> Response:

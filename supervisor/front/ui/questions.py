@@ -106,7 +106,7 @@ class QuestionForms(Frame):
 
     async def _tool(self, asked: Elicitation) -> AskedTool | None:
         """Return the tool that is called, if whoever asks for the page sees it."""
-        seen = (await self.view.seen_by(REQUESTER.get().person)).now(self.view.principal)
+        seen = (await self.view.seen_by(REQUESTER.get().person)).catalogue
         entry = seen.entries.get(asked.server)
         tool = entry.by_own_name.get(asked.tool) if entry is not None else None
         if tool is None:

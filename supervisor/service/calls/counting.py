@@ -112,10 +112,6 @@ class CallCounter:
         self._audit = audit
         self._visible = visible
 
-    def among(self, visible: Visible) -> CallCounter:
-        """Return the same for clients who see something else."""
-        return CallCounter(self.used, self._audit, visible)
-
     async def count(self, exchange: Exchange, pending: PendingCall, call: Awaitable[bytes]) -> bytes:
         """Await a call of a tool, and tell how it ended. Its `pending` is told what is found out meanwhile."""
         try:
@@ -145,7 +141,7 @@ class CallCounter:
         if isinstance(error, WithheldTool | NotReadOnly):
             error.record(self._audit)
         if isinstance(error, SupervisorError) and error.server and pending.record.server == UNKNOWN:
-            seen = self._visible.now(pending.record.principal)
+            seen = self._visible.catalogue
             pending.record.server = seen.names.literal(error.server) or UNKNOWN
 
     def _tell(self, exchange: Exchange, pending: PendingCall) -> None:

@@ -57,7 +57,7 @@ from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import is_whole
 from supervisor.service.introduction import Introduction
-from supervisor.service.lookup.visible import Visible
+from supervisor.service.lookup.visible import ClientView
 from supervisor.service.request import NO_META
 from supervisor.service.resources import Reading
 from supervisor.service.results.keeper import BudgetShare
@@ -178,7 +178,7 @@ class MetaCalls:
 
     def __init__(
         self,
-        visible: Visible,
+        view: ClientView,
         tools: ToolCalls,
         reading: Reading,
         searches: Searches,
@@ -195,7 +195,8 @@ class MetaCalls:
         self._calls = calls
         self._deployment = deployment
         self._introduction = introduction
-        self._visible = visible
+        self._view = view
+        self._visible = view.visible
         self._tools = tools
         self._reading = reading
         self._bench = tools.bench
@@ -235,7 +236,7 @@ class MetaCalls:
             case definitions.DISCOVER:
                 shown = await self._show(exchange, name, given, self._discover(exchange, given, call.meta))
                 if (sample := self._searches.sample) is not None:
-                    await sample(exchange, self._visible.now(client.principal))
+                    await sample(exchange, self._visible.catalogue)
                 return self._own(client, shown)
             case definitions.LIST_RESOURCES:
                 return self._own(client, await self._show(exchange, name, given, self._list_for_model(client, given)))
@@ -301,22 +302,22 @@ class MetaCalls:
     def _meant(self, client: Client, name: str) -> str:
         """Return the meta-tool that a name is a spelling of, unless it names a server: then it is no other's."""
         own = self._spelled.get(squash(name[:MAX_PATH_CHARS]))
-        if own is not None and isinstance(self._visible.now(client.principal).tool(name), Unknown):
+        if own is not None and isinstance(self._visible.catalogue.tool(name), Unknown):
             return own
         return name
 
     async def _discover(self, exchange: Exchange, arguments: msgspec.Raw, meta: msgspec.Raw) -> _Shown:
         client, configured = exchange.client, self._deployment.value.settings
         settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
-        most, confirms = settings.discover_limit_max, partial(self._visible.confirms, client.principal)
-        reads = partial(self._tools.surely_reads if self._tells_reading else _never, client.principal)
+        most, confirms = settings.discover_limit_max, partial(self._view.confirms, client.principal)
+        reads = partial(self._surely_reads, client.principal)
         wanted = cut(await self._bench.run(len(arguments), discover, arguments, most), settings)
-        await self._visible.searchable(client, wanted.kinds)
-        seen = await self._visible.wait_for_discovery(client, configured.first_discovery_wait_s)
+        await self._visible.searchable(wanted.kinds)
+        seen = await self._visible.wait_for_discovery(configured.first_discovery_wait_s)
         if (confirmed := wanted.requires_confirmation) is not None:
             seen = await beside(partial(only, seen, lambda server, tool: confirms(server, tool) is confirmed))
         done = await self._searches.search(seen, wanted, client.principal, exchange.trace)
-        statuses = self._visible.statuses(client.principal)
+        statuses = self._visible.statuses
         servers = self._introduction.servers
         answer = await self._bench.run(
             weight(seen, done) // PAGE_COST,
@@ -334,9 +335,12 @@ class MetaCalls:
 
     async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> _Shown:
         asked = await self._bench.run(len(arguments), list_resources, arguments)
-        seen = self._visible.now(client.principal)
+        seen = self._visible.catalogue
         heavy = inventory.weight(seen, "resources", "templates")
-        return await self._bench.run(heavy, self._resources, seen, self._visible.statuses(client.principal), asked)
+        return await self._bench.run(heavy, self._resources, seen, self._visible.statuses, asked)
+
+    def _surely_reads(self, principal: Principal, server: str, tool: str) -> bool:
+        return self._tells_reading and self._view.doubt(principal, server, tool) is None
 
     def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: ResourceQuery) -> _Shown:
         named, unknown = find_servers(seen, asked.servers)
@@ -347,11 +351,6 @@ class MetaCalls:
         context = Context(seen=seen, statuses=statuses, budget=budget, now=trio.current_time())
         answer = resources_page(context, asked, servers, remark)
         return _content(answer, answer)
-
-
-def _never(principal: Principal, server: str, tool: str) -> bool:
-    del principal, server, tool
-    return False
 
 
 def _open(params: msgspec.Raw, names: Collection[str]) -> _Call:

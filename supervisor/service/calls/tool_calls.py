@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,6 @@ from actors.catalogue.names import tool_path
 from actors.catalogue.offer import NO_RAW, Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments
-from actors.principal import Principal
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.workbench import SMALL_BYTES, Workbench
@@ -32,13 +30,14 @@ from supervisor.metatools.slips import (
     takes_no_others,
 )
 from supervisor.metatools.texts import clean
-from supervisor.servers.safety import Doubt, NotReadOnly
+from supervisor.servers.safety import NotReadOnly
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import PendingCall
 from supervisor.service.calls.failures import is_for_client
 from supervisor.service.fitting.relay import has_failed, with_text
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
+from supervisor.service.lookup.visible import ClientView
 from supervisor.service.request import ServerRequest
 from supervisor.service.results.keeper import BudgetShare, KeptResults
 from supervisor.service.results.picks import read_picks, with_note
@@ -51,29 +50,17 @@ SIZE_CHECKED = 4
 """So much larger than what a model may write in any way are arguments and schema that are checked without a thread."""
 
 
-Doubts = Callable[[Principal, str, str], Doubt | None]
-"""Says of a server's tool, by its own name, why it does not surely only read for somebody."""
-
-
 class ToolCalls:
     """Calls tools of servers. A result with `isError` is a result."""
 
     def __init__(
-        self,
-        forward: Forwarder,
-        lookup: Lookup,
-        bench: Workbench,
-        results: KeptResults,
-        doubts: Doubts = lambda principal, server, tool: None,
+        self, view: ClientView, forward: Forwarder, lookup: Lookup, bench: Workbench, results: KeptResults
     ) -> None:
-        self._doubts = doubts
+        self._view = view
         self._results = results
         self._forward = forward
         self._lookup = lookup
         self.bench = bench
-
-    def surely_reads(self, principal: Principal, server: str, tool: str) -> bool:
-        return self._doubts(principal, server, tool) is None
 
     async def call(
         self,
@@ -100,9 +87,9 @@ class ToolCalls:
         picks = read_picks(wanted.pick)
         pending.find(entry.server, tool)
         own = (tool.own or tool).name
-        if exchange.only_reads and (why := self._doubts(exchange.client.principal, entry.server, own)) is not None:
+        if exchange.only_reads and (why := self._view.doubt(exchange.client.principal, entry.server, own)) is not None:
             raise NotReadOnly(entry.server, own, tool_path(entry.server, tool.name), why)
-        self._lookup.refuse(exchange.client, entry.server)
+        self._lookup.refuse(entry.server)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
         if cost <= SMALL_BYTES:
             approved = check_arguments(entry, tool, wanted)

@@ -18,15 +18,14 @@ import trio
 from msgspec.structs import replace
 
 from actors.errors import UnknownDoor
-from actors.principal import LOCAL
 from supervisor.config.keys import nearest
 from supervisor.identity.people import Person, Rights, Viewer
 from supervisor.metatools.texts import clean
 from supervisor.service.doors.everything import Everything
 from supervisor.service.doors.one_server import OneServer
 from supervisor.service.gateway import BY_EFFECT as FIVE
-from supervisor.service.gateway import Gateway, ServiceParts
-from supervisor.service.lookup.visible import Visible
+from supervisor.service.gateway import Gateway
+from supervisor.service.lookup.visible import ClientView, Visible
 from supervisor.service.port import Door
 from supervisor.service.realms import Realm, Realms
 
@@ -117,7 +116,7 @@ class DoorTable:
         return Viewer(user=person.user, role=person.role, teams=teams, profile=known)
 
     def _open(self, realm: Realm) -> _DoorsOfRealm:
-        gateway = Gateway(self._gateway.parts.of_realm(realm), self._version)
+        gateway = Gateway(self._gateway.parts, self._gateway.view.of_realm(realm), self._version)
         self._gateway.introduction.include(gateway.introduction)
         doors = self._of_realms[realm.rights] = _DoorsOfRealm(gateway, self._gateway, self._version)
         if len(self._of_realms) > MAX_REALMS:
@@ -139,7 +138,7 @@ class _DoorsOfRealm:
         self._main = main
         self._version = version
         self._deployment = gateway.parts.deployment
-        self.visible = gateway.parts.visible
+        self.visible = gateway.view.visible
         self._whole = _Doors(gateway, main, version, "")
         self._of_profiles: dict[str, _Doors] = {}
 
@@ -168,9 +167,9 @@ class _DoorsOfRealm:
 
     async def _look(self, profile: str) -> None:
         doors = self._of_profiles.get(profile)
-        parts = self._gateway.parts.of_profile(profile) if doors is None else doors.parts
-        await parts.visible.prepare(LOCAL)
-        doors = self._of_profiles.get(profile) or self._open(profile, parts)
+        view = self._gateway.view.by_profile(profile) if doors is None else doors.view
+        await view.visible.prepare()
+        doors = self._of_profiles.get(profile) or self._open(profile, view)
         await doors.introduction.prepare()
 
     def _of_profile(self, profile: str) -> _Doors:
@@ -186,12 +185,12 @@ class _DoorsOfRealm:
                 + (f"did you mean {likely!r}?" if likely else there),
                 details={"profiles": sorted(profiles)[:MAX_NAMED], "nearest": [likely] if likely else []},
             )
-        return self._of_profiles.get(profile) or self._open(profile, self._gateway.parts.of_profile(profile))
+        return self._of_profiles.get(profile) or self._open(profile, self._gateway.view.by_profile(profile))
 
-    def _open(self, profile: str, parts: ServiceParts) -> _Doors:
+    def _open(self, profile: str, view: ClientView) -> _Doors:
         for gone in self._of_profiles.keys() - self._deployment.value.settings.profiles.keys():
             del self._of_profiles[gone]
-        gateway = Gateway(parts, self._version)
+        gateway = Gateway(self._gateway.parts, view, self._version)
         self._main.introduction.include(gateway.introduction)
         doors = self._of_profiles[profile] = _Doors(gateway, self._main, self._version, f"?{PROFILE}={profile}")
         return doors
@@ -204,10 +203,11 @@ class _Doors:
         self._main = main
         self._version = version
         self._by_effect: Door | None = None
-        self.parts = gateway.parts
+        self._parts = gateway.parts
+        self.view = gateway.view
         self.introduction = gateway.introduction
         self._suffix = suffix
-        everything = Everything(gateway.parts, version, gateway.introduction.told)
+        everything = Everything(gateway.parts, gateway.view, version, gateway.introduction.told)
         self._ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}
         self._below = {SERVERS: self._of_server, PERSONAL: self._personal}
         assert {*self._ours, *self._below} == DOORS.keys()
@@ -234,7 +234,7 @@ class _Doors:
         if name:
             raise UnknownDoor(f"{EXECUTE}={BY_EFFECT} is for {MCP_PATH} alone, which has the tools that it is about")
         if self._by_effect is None:
-            gateway = Gateway(self.parts, self._version, FIVE)
+            gateway = Gateway(self._parts, self.view, self._version, FIVE)
             self._main.introduction.include(gateway.introduction)
             sign = "&" if self._suffix else "?"
             self._by_effect = Door(f"{self._suffix}{sign}{EXECUTE}={BY_EFFECT}", gateway)
@@ -242,10 +242,10 @@ class _Doors:
 
     def _of_server(self, address: str) -> Door:
         called = address.removeprefix(SERVERS)
-        names = self.parts.deployment.value.names
+        names = self._parts.deployment.value.names
         server = names.literal(called)
-        if server is None or not self.parts.may_have(server):
-            known = sorted(filter(self.parts.may_have, names.servers))
+        if server is None or not self.view.visible.may_have(server):
+            known = sorted(filter(self.view.visible.may_have, names.servers))
             raise UnknownDoor(
                 f"no server {clean(called[:MAX_NAME_SHOWN])!r} is configured; there are: {_some(known) or 'none'}; "
                 "/api/status says how they do",
@@ -255,13 +255,13 @@ class _Doors:
         if door is None:
             self._servers = {name: door for name, door in self._servers.items() if name in names.servers}
             name = f"{SERVERS}{server}{self._suffix}"
-            door = self._servers[server] = Door(name, OneServer(server, self.parts))
+            door = self._servers[server] = Door(name, OneServer(server, self._parts, self.view))
         return door
 
     def _personal(self, name: str) -> Door:
         """Return the door at the personal address of a server, whose name is spelled exactly."""
         server = name.removeprefix(PERSONAL)
-        if server not in self.parts.deployment.value.server_names or not self.parts.may_have(server):
+        if server not in self._parts.deployment.value.server_names or not self.view.visible.may_have(server):
             raise UnknownDoor("there is no MCP server at this address, or none any more; ask whoever gave it to you")
         service = self._of_server(server).service
         door = self._personals.get(server)

@@ -19,7 +19,6 @@ from actors.catalogue.names import URI_SCHEME, Ambiguous, Meaning, Resolved, res
 from actors.catalogue.offer import LISTS, Item, Prompt, Skill, Tool, kind_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ToolHeld, UnknownPrompt, UnknownTool
-from actors.principal import Principal
 from actors.protocol.tasks import OF_ONE
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
@@ -40,6 +39,7 @@ from supervisor.service.fitting.tool_definitions import fit
 from supervisor.service.gateway import Define, Handler, ManyServers, ServiceParts
 from supervisor.service.introduction import SelfDescription, Told
 from supervisor.service.lookup.lookup import ambiguous, refuse_left_out
+from supervisor.service.lookup.visible import ClientView
 from supervisor.service.request import MAX_NAME_CHARS, named_params, parts_from
 from supervisor.service.resources import Reading
 from supervisor.usage.records import UNKNOWN
@@ -191,8 +191,9 @@ def names_of(entries: Mapping[str, Entry]) -> Names:
 class CurrentNames:
     """Names for the newest catalogue that was asked about: made anew when a list changed. Implements `Naming`."""
 
-    def __init__(self, parts: ServiceParts) -> None:
+    def __init__(self, parts: ServiceParts, view: ClientView) -> None:
         self._parts = parts
+        self._view = view
         self._entries: Mapping[str, Entry] = {}
         self._lists: Lists = {}
         self._made = names_of({})
@@ -229,19 +230,19 @@ class CurrentNames:
         self, client: Client, kind: Callable[[Names], Namespace], name: str, since: float
     ) -> tuple[Catalogue, Meaning | None]:
         """Return what a name means; a server that it begins with, and of which nothing is known, is waited for."""
-        seen = self._parts.visible.now(client.principal)
+        seen = self._view.visible.catalogue
         meaning = kind(await self.of(seen)).meaning_of(name)
         server = seen.names.literal(name.partition(SEPARATOR)[0])
         if meaning is None and server is not None and server not in seen.entries:
-            await self._parts.arrival.of(server, client.principal, since + self._parts.forward.timeout_s(server))
-            seen = self._parts.visible.now(client.principal)
+            await self._view.arrival.of(server, client.principal, since + self._parts.forward.timeout_s(server))
+            seen = self._view.visible.catalogue
             meaning = kind(await self.of(seen)).meaning_of(name)
         return seen, meaning
 
     async def resource(self, client: Client, uri: str, since: float) -> Meaning:
         """Return whose resource a URI is: of the server that it names, listed or not, or the only one that has it."""
         del since  # no server is waited for
-        seen = self._parts.visible.now(client.principal)
+        seen = self._view.visible.catalogue
         if uri.startswith(URI_SCHEME):
             called, own = split_resource(uri) or ("", "")
             server = seen.names.literal(called)
@@ -305,19 +306,20 @@ class Everything(ManyServers):
     MAX_PAGE_BYTES = 512 * 1024
     """Some clients take no message of a MiB."""
 
-    def __init__(self, parts: ServiceParts, version: str, told: Callable[[], Told]) -> None:
-        self._names = CurrentNames(parts)
-        said = partial(SelfDescription, parts.visible, version, WHAT, lambda: introduce(told()), self._tells)
-        how = said(parts.has_events, passes=True)
+    def __init__(self, parts: ServiceParts, view: ClientView, version: str, told: Callable[[], Told]) -> None:
+        self._names = CurrentNames(parts, view)
+        self._calls = parts.counter(view)
+        said = partial(SelfDescription, view.visible, version, WHAT, lambda: introduce(told()), self._tells)
+        how = said(self.has_events, passes=True)
         methods: dict[str, Handler] = {
-            **Reading(parts.visible, parts.forward, parts.bench, self._names, transparent=True).methods,
+            **Reading(view.visible, parts.forward, parts.bench, self._names, transparent=True).methods,
             "tools/call": self._call,
             **dict.fromkeys(OF_ONE, partial(task_requests.perform, parts)),
         }
-        super().__init__(parts, how, self._names, methods)
+        super().__init__(parts, view, how, self._names, methods)
 
-    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
-        seen = self.parts.visible.now(principal)
+    async def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
+        seen = self.view.visible.catalogue
         server, own = (await self._names.of(seen)).tools.meaning_of(tool) or ("", "")
         entry = seen.entries.get(server)
         known = entry.tools.get(own) if entry is not None else None
@@ -325,12 +327,12 @@ class Everything(ManyServers):
 
     async def _view(self, client: Client) -> tuple[Catalogue, Define]:
         wait_s = self.parts.deployment.value.settings.first_discovery_wait_s
-        seen = await self.parts.visible.wait_for_discovery(client, wait_s)
+        seen = await self.view.visible.wait_for_discovery(wait_s)
         return seen, partial((await self._names.of(seen)).definition_of, client.version)
 
     async def _call(self, exchange: Exchange) -> bytes:
         pending = PendingCall(exchange, UNKNOWN)
-        call = self.parts.calls.count(exchange, pending, self._call_tool(exchange, pending))
+        call = self._calls.count(exchange, pending, self._call_tool(exchange, pending))
         return await run_shown(self.parts.deployment.value, exchange, call)
 
     async def _call_tool(self, exchange: Exchange, pending: PendingCall) -> bytes:

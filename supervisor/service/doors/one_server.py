@@ -26,7 +26,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.codes import FORBIDDEN
 from actors.errors import InvalidArguments, SupervisorError, UnknownServer, UnknownTool
 from actors.launch import is_own
-from actors.principal import LOCAL, Principal
+from actors.principal import LOCAL
 from actors.protocol import tasks
 from actors.protocol.agreement.capabilities import EVENTS, SKETCHED, events_declared
 from actors.protocol.agreement.versions import META_SERVER_INFO, META_SUBSCRIPTION, MODERN_VERSIONS, Era
@@ -54,6 +54,7 @@ from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit, fit_page
 from supervisor.service.gateway import ServiceParts
 from supervisor.service.lookup.lookup import refuse_left_out
+from supervisor.service.lookup.visible import ClientView
 from supervisor.service.port import Revisions
 from supervisor.service.request import PARAMS_COST, Parts, is_method, parts_of, unknown_method, with_name
 from supervisor.service.skills import OF_SKILLS
@@ -231,14 +232,17 @@ all clients would be among those that are listed."""
 class OneServer:
     """Implements `supervisor.service.port.Service` for one configured server."""
 
-    def __init__(self, server: str, parts: ServiceParts) -> None:
-        self.changes = parts.changes
+    def __init__(self, server: str, parts: ServiceParts, view: ClientView) -> None:
+        self.changes = view.visible.changes
         self._server = server
         self._parts = parts
-        self._visible = parts.visible
+        self._view = view
+        self._visible = view.visible
+        self._calls = parts.counter(view)
 
-    def revisions(self, principal: Principal) -> Revisions:
-        entry = self._visible.now(principal).entries.get(self._server)
+    @property
+    def revisions(self) -> Revisions:
+        entry = self._visible.catalogue.entries.get(self._server)
         return Revisions() if entry is None else entry.revisions
 
     async def perform(self, exchange: Exchange) -> bytes:
@@ -262,8 +266,8 @@ class OneServer:
         known = await self._known_page(exchange) if method in LISTED_BY else None
         return await self._passed_on(exchange) if known is None else known
 
-    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
-        entry = self._visible.now(principal).entries.get(self._server)
+    async def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
+        entry = self._visible.catalogue.entries.get(self._server)
         known = entry.tools.get(tool) if entry is not None else None
         return known.mirrors if known is not None else ()
 
@@ -273,16 +277,16 @@ class OneServer:
 
     async def _entry(self, client: Client) -> Entry:
         """Return what the server offers, or did before it slept. Raises `ServerError` if it cannot come up."""
-        refused = refusal(self._server, self._visible.statuses(client.principal).get(self._server))
+        refused = refusal(self._server, self._visible.statuses.get(self._server))
         if refused is not None:
             raise refused
-        seen = self._visible.now(client.principal)
+        seen = self._visible.catalogue
         entry = seen.entries.get(self._server)
         if entry is None and self._server not in seen.names:
             raise UnknownServer(f"there is nothing of server {self._server!r} here", server=self._server)
         if entry is None:
             by = trio.current_time() + self._parts.forward.timeout_s(self._server)
-            await self._parts.arrival.of(self._server, client.principal, by)
+            await self._view.arrival.of(self._server, client.principal, by)
             return await self._entry(client)
         return entry
 
@@ -301,7 +305,7 @@ class OneServer:
             return None
         # What the server itself would list, but must not: what cannot be called, or seen, and pages without end.
         if not (ours or (kind == "tools" and offer.barred) or kind in offer.circular):
-            if position == 0 and self._visible.is_awake(client.principal, self._server):
+            if position == 0 and self._visible.is_awake(self._server):
                 return None
             if not is_whole(entry.own, kind):
                 return None
@@ -314,7 +318,7 @@ class OneServer:
     async def _passed_on(self, exchange: Exchange) -> bytes:
         if exchange.method == "tools/call":
             pending = PendingCall(exchange, self._server)
-            call = self._parts.calls.count(exchange, pending, self._call(exchange, pending))
+            call = self._calls.count(exchange, pending, self._call(exchange, pending))
             return await run_shown(self._parts.deployment.value, exchange, call)
         since, parts = trio.current_time(), await self._take_apart(exchange)
         return await self._ask(exchange, await self._entry(exchange.client), parts, since)
@@ -328,7 +332,7 @@ class OneServer:
         client, since = exchange.client, trio.current_time()
         parts = await self._take_apart(exchange)
         pending.named, pending.arguments = parts.name, parts.arguments
-        known = self._visible.now(client.principal).entries.get(self._server)
+        known = self._visible.catalogue.entries.get(self._server)
         if known is not None and (tool := known.tools.get(parts.name)) is not None:
             pending.find(self._server, tool)  # before its server is waited for: it may be in vain
         entry = await self._entry(client)
@@ -337,7 +341,7 @@ class OneServer:
             raise refused
         tool = entry.tools.get(parts.name)
         if tool is None and entry.is_altered:
-            raise await beside(partial(_unknown_tool, self._visible.now(client.principal), entry, parts.name))
+            raise await beside(partial(_unknown_tool, self._visible.catalogue, entry, parts.name))
         if tool is not None:
             pending.find(self._server, tool)
             if tool.own is not None:

@@ -89,12 +89,12 @@ class ServerEvents:
         self._bench = bench
 
     def types(self, at: Viewpoint) -> Iterator[EventType]:
-        for server, entry in at.visible.now(at.principal).entries.items():
+        for server, entry in at.visible.catalogue.entries.items():
             for each in entry.event_types.values():
                 yield EventType(event_name(server, each.name), each.definition)
 
     def find(self, at: Viewpoint, name: str, arguments: bytes) -> Origin | None:
-        seen = at.visible.now(at.principal)
+        seen = at.visible.catalogue
         called, _, own = name.partition(SEPARATOR)
         server = seen.names.literal(called)
         entry = seen.entries.get(server) if server is not None else None
@@ -399,11 +399,11 @@ class ResourceUpdates:
         self._clock = clock
 
     def types(self, at: Viewpoint) -> Iterable[EventType]:
-        entries = at.visible.now(at.principal).entries
+        entries = at.visible.catalogue.entries
         return [EventType(event_name(name, UPDATED), DEFINITION) for name, entry in entries.items() if _tells(entry)]
 
     def find(self, at: Viewpoint, name: str, arguments: bytes) -> Origin | None:
-        seen = at.visible.now(at.principal)
+        seen = at.visible.catalogue
         called, _, own = name.partition(SEPARATOR)
         server = seen.names.literal(called)
         entry = seen.entries.get(server) if server is not None else None

@@ -151,7 +151,7 @@ class EventRequests:
 
     def _seen(self, at: Viewpoint) -> list[EventType]:
         """Return the types that somebody sees: the same list, as long as it has the same in it."""
-        catalogue, who = at.visible.now(at.principal), (at.principal, at.role)
+        catalogue, who = at.visible.catalogue, (at.principal, at.role)
         known = self._lists.get(who)
         if known is None or known[0] is not catalogue:
             if known is None and len(self._lists) >= MAX_LISTS:
@@ -162,7 +162,7 @@ class EventRequests:
 
     async def _list(self, exchange: Exchange) -> bytes:
         at, cursor = self._at(exchange), cursor_of(exchange.params)
-        await self._visible.wait_for_discovery(exchange.client, self._discovery_s())
+        await self._visible.wait_for_discovery(self._discovery_s())
         types = [*self._topics.types(at)]
         size = sum(len(each.definition) for each in types) // LISTED_COST
         modes = KEPT if self._webhooks is None else at.modes
@@ -213,7 +213,7 @@ class EventRequests:
             raise MalformedRequest(f"{exchange.method}: {error}") from None
         if wanted.cursor is not None:
             self._topics.journal.check_here(wanted.cursor)
-        seen = self._visible.now(principal)
+        seen = self._visible.catalogue
         server = seen.names.literal(wanted.name.partition(":")[0])
         if server is not None and server not in seen.entries:
             await self._arrive(server, principal, since)

@@ -469,7 +469,7 @@ class Webhooks:
     def _why_unknown(self, at: Viewpoint, name: str) -> ErrorObject | None:
         """Return why there is no such type for somebody any more; None if that is not known yet."""
         called = name.partition(":")[0]
-        seen, whole = (each.visible.now(each.principal) for each in (at, self._whole))
+        seen, whole = (each.visible.catalogue for each in (at, self._whole))
         if (server := seen.names.literal(called)) is None:
             there = whole.names.literal(called) is not None
             return REVOKED if there or any(each.name == name for each in self._topics.types(self._whole)) else REMOVED

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
-import trio
 
 from actors.catalogue.names import (
     Absent,
@@ -31,27 +30,16 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.trust import held_error
 from actors.errors import (
     AmbiguousName,
-    ServerStarting,
-    SupervisorError,
     ToolHeld,
     UnknownPrompt,
-    UnknownServer,
     UnknownTool,
 )
-from actors.kit import Address
-from actors.life.states import State
-from actors.messages import Refreshed, RefreshServer, ServerStatus, WakeServer
-from actors.principal import Principal
-from actors.router import Message as RouterMessage
-from actors.server.calls.errors import log_hint
-from actors.server.parts.recovery import STARTING_RETRY_S
+from actors.messages import ServerStatus
 from supervisor.host.workbench import beside
 from supervisor.metatools.definitions import EXECUTE, READ_ONLY, SCHEMAS
 from supervisor.metatools.servers import (
     availability_of,
-    late,
     refusal,
-    respawn_after_s,
     status_words,
     unlisted_of,
 )
@@ -60,140 +48,7 @@ from supervisor.servers.safety import WithheldTool, exposure_error
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.forward import Forwarder
-from supervisor.service.lookup.visible import Visible
-
-# Waiting for a server of which nothing is known yet: it is woken, and whoever named it gets an answer in time.
-
-
-class Arrival:
-    """Brings undiscovered servers into the catalogue."""
-
-    def __init__(self, router: Address[RouterMessage], visible: Visible) -> None:
-        self._router = router
-        self._visible = visible
-
-    async def of(self, server: str, principal: Principal, by: float) -> None:
-        """Wake a server and wait until it is known what it offers; `by` is a moment of the trio clock.
-
-        Raises `ServerStarting` if it is not ready by then, or cannot be because its next start comes later;
-        `ServerGaveUp` and `ServerDisabled` if it does not come up at all; what the router raises. A checkpoint.
-        """
-        failure: SupervisorError | None = None
-
-        async def wake(scope: trio.CancelScope) -> None:
-            nonlocal failure
-            try:
-                await self._wake(server, principal)
-            except SupervisorError as error:
-                failure = error
-                scope.cancel()
-
-        async with trio.open_nursery() as nursery:
-            nursery.cancel_scope.deadline = by
-            nursery.start_soon(wake, nursery.cancel_scope)
-            nursery.start_soon(self._end_if_too_late, server, principal, by, nursery.cancel_scope)
-            await self._visible.listing(principal, server)
-            nursery.cancel_scope.cancel()
-        if server in self._visible.now(principal).entries:
-            return
-        raise failure or late(server, self._visible.statuses(principal).get(server), trio.current_time())
-
-    async def _wake(self, server: str, principal: Principal) -> None:
-        """Wake a server that has an actor, or as soon as it has one. Raises `SupervisorError`."""
-        while True:
-            seen = self._visible.reports
-            if (refused := refusal(server, self._visible.statuses(principal).get(server))) is not None:
-                raise refused
-            try:
-                await self._router.ask(WakeServer(server=server, principal=principal))
-            except UnknownServer:  # at the start, and after a crash of its actor, there is none for a moment
-                await self._visible.wait_for_report(seen)
-            else:
-                return
-
-    async def _end_if_too_late(self, server: str, principal: Principal, by: float, scope: trio.CancelScope) -> None:
-        """Cancel `scope` once it is known that the next start of a failing server comes after the deadline."""
-        while True:
-            status = self._visible.statuses(principal).get(server)
-            now = trio.current_time()
-            wait = respawn_after_s(status, now)
-            if wait is not None and now + wait > by:
-                scope.cancel()
-            await self._visible.wait_for_report(self._visible.reports)
-
-
-# Reading the lists of a sleeping server for a tool that it did not have when they were read last.
-#
-# A server may gain a tool while nobody is there to hear of it: the daemon was down, or the server slept. The bound is
-# per server, whatever names are asked for: after a reading that did not bring the tool none is made for
-# `FIRST_PAUSE_S`, and each further one in vain doubles that pause, up to `LONGEST_PAUSE_S`.
-
-FIRST_PAUSE_S = 60.0
-LONGEST_PAUSE_S = 3600.0
-_NOT_UP = frozenset({State.DORMANT, State.SPAWNING, State.HANDSHAKING, State.DISCOVERING})
-"""Who is in one of these states reads its lists before, or right after, it is ready; whoever is ready has read them."""
-
-
-class _Reading:
-    """A reading that is under way: its result, or why there is none; neither if whoever asked for it went away."""
-
-    def __init__(self) -> None:
-        self.over = trio.Event()
-        self.refreshed = Refreshed()
-        self.failure: SupervisorError | None = None
-
-
-class Looks:
-    """The readings of sleeping servers. A server has at most one at a time; others who name it wait for that."""
-
-    def __init__(self, router: Address[RouterMessage], visible: Visible) -> None:
-        self._router = router
-        self._visible = visible
-        self._under_way: dict[str, _Reading] = {}
-        self._pauses: dict[str, tuple[float, float]] = {}  # by server: seconds, and the moment at which it is over
-
-    async def find(self, server: str, tool: str, principal: Principal, by: float) -> None:
-        """Wake a server that is not up and wait until the catalogue has its lists, unless that was done lately.
-
-        `by` is a moment of the trio clock. Raises `ServerStarting` if the lists are not there by then, and what keeps
-        the server from starting. A checkpoint if there is anything to wait for.
-        """
-        status = self._visible.statuses(principal).get(server)
-        if status is None or status.state not in _NOT_UP:
-            return
-        reading = self._under_way.get(server)
-        if reading is None and trio.current_time() < self._pauses.get(server, (0.0, 0.0))[1]:
-            return
-        with trio.move_on_at(by) as waiting:
-            if reading is None:
-                reading = await self._read(server, tool, principal)
-            else:
-                await reading.over.wait()
-            if reading.failure is not None:
-                raise reading.failure
-            await self._visible.listing(principal, server, reading.refreshed.added)
-        if waiting.cancelled_caught:
-            text = f"server {server!r} is not ready yet: whether it has a tool {clean(tool[:100])!r} is not known"
-            raise ServerStarting(f"{text}; {log_hint(server)}", server=server, retry_after_s=STARTING_RETRY_S)
-
-    async def _read(self, server: str, tool: str, principal: Principal) -> _Reading:
-        reading = self._under_way[server] = _Reading()
-        pause_s = min(2 * self._pauses.get(server, (FIRST_PAUSE_S / 2, 0.0))[0], LONGEST_PAUSE_S)
-        try:
-            reading.refreshed = await self._router.ask(
-                RefreshServer(server=server, operator=False, principal=principal)
-            )
-        except SupervisorError as error:
-            reading.failure = error
-        finally:
-            if tool in reading.refreshed.added:
-                self._pauses.pop(server, None)
-            else:
-                self._pauses[server] = pause_s, trio.current_time() + pause_s
-            del self._under_way[server]
-            reading.over.set()
-        return reading
-
+from supervisor.service.lookup.visible import ClientView
 
 R = TypeVar("R", Resolution, Resolution | None)
 
@@ -208,10 +63,10 @@ _PATH_PARTS = re.compile(r"[:/.|]|__|-(?=[a-z]+_mcp_)")
 class Lookup:
     """Finds things by name. `since` is when the request came, by the trio clock: its deadline counts from there."""
 
-    def __init__(self, visible: Visible, arrival: Arrival, looks: Looks, forward: Forwarder) -> None:
-        self._visible = visible
-        self._arrival = arrival
-        self._looks = looks
+    def __init__(self, view: ClientView, forward: Forwarder) -> None:
+        self._visible = view.visible
+        self._arrival = view.arrival
+        self._looks = view.looks
         self._forward = forward
 
     async def tool(self, client: Client, path: str, server: str, since: float) -> tuple[Entry, Tool]:
@@ -220,7 +75,7 @@ class Lookup:
         Whether its server can be used now, `refuse` says. Raises `UnknownTool`, `ToolHeld`, `AmbiguousName`, and what
         `Arrival.of` and `Looks.find` raise. A checkpoint unless it is found at once.
         """
-        seen = self._visible.now(client.principal)
+        seen = self._visible.catalogue
         resolution = seen.tool(path, server=server)
         if not isinstance(resolution, Resolved):  # as hardly ever: it costs a call more than all else here
             seen, resolution = await self._resolve(client, lambda seen: seen.tool(path, server=server), since)
@@ -257,7 +112,7 @@ class Lookup:
         if resolution is None:
             offers = {server: entry.offer for server, entry in seen.entries.items()}
             resolution = await beside(partial(resolve_bare, uri, offers))
-            self._refuse(client, resolution)
+            self._refuse(resolution)
         match resolution:
             case Resolved(server=server, name=own):
                 return server, own
@@ -270,33 +125,33 @@ class Lookup:
         """Look at a server again that sleeps: it has exactly that name, or nothing. Raises what `Looks.find` raises."""
         server, name = absent.server, absent.name
         await self._looks.find(server, name, client.principal, since + self._forward.timeout_s(server))
-        seen = self._visible.now(client.principal)
+        seen = self._visible.catalogue
         entry = seen.entries.get(server)
         return seen, Resolved(server, name) if entry is not None and name in entry.tools else absent
 
     async def _resolve(self, client: Client, resolve: Callable[[Catalogue], R], since: float) -> tuple[Catalogue, R]:
         """Return what a name means once everything is known that it depends on, and the catalogue that says so."""
-        seen = self._visible.now(client.principal)
+        seen = self._visible.catalogue
         resolution = resolve(seen)
         while isinstance(resolution, Undiscovered):
             await self._arrival.of(
                 resolution.server, client.principal, since + self._forward.timeout_s(resolution.server)
             )
-            seen = self._visible.now(client.principal)
+            seen = self._visible.catalogue
             resolution = resolve(seen)
-        self._refuse(client, resolution)
+        self._refuse(resolution)
         return seen, resolution
 
-    def refuse(self, client: Client, server: str) -> None:
+    def refuse(self, server: str) -> None:
         """Raise why a server cannot be used, if it cannot."""
-        refused = refusal(server, self._visible.statuses(client.principal).get(server))
+        refused = refusal(server, self._visible.statuses.get(server))
         if refused is not None:
             raise refused
 
-    def _refuse(self, client: Client, resolution: Resolution | None) -> None:
+    def _refuse(self, resolution: Resolution | None) -> None:
         """Raise why the server that was named cannot be used, if it cannot."""
         if isinstance(resolution, Resolved | Absent):
-            self.refuse(client, resolution.server)
+            self.refuse(resolution.server)
 
 
 def ambiguous(name: str, readings: tuple[Meaning, ...], path: Callable[[str, str], str]) -> AmbiguousName:

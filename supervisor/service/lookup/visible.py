@@ -1,23 +1,31 @@
-"""What a client may see: the newest catalogue, and how the servers are doing."""
+"""What those see who come in one way: the newest catalogue, how servers are doing, and how more comes to be seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
 import trio
 from msgspec.structs import replace
 
 from actors.catalogue.snapshot import Catalogue
-from actors.catalogue.views import ProfileView, ViewProfile, view
-from actors.kit import Latest
+from actors.catalogue.views import NO_PROFILE, ProfileView, ViewProfile, view
+from actors.errors import ServerStarting, SupervisorError, UnknownServer
+from actors.kit import Address, AnyOf, Latest, Signal
 from actors.life.states import State
-from actors.messages import ServerStatus
+from actors.messages import Refreshed, RefreshServer, ServerStatus, WakeServer
 from actors.principal import Principal
+from actors.router import Message as RouterMessage
+from actors.server.calls.errors import log_hint
+from actors.server.parts.recovery import STARTING_RETRY_S
+from supervisor.host.pauses import DebouncedSignal
 from supervisor.host.workbench import beside
-from supervisor.metatools.servers import newcomers
-from supervisor.service.client import Client
+from supervisor.metatools.servers import late, newcomers, refusal, respawn_after_s
+from supervisor.metatools.texts import clean
+from supervisor.servers.deployment import Deployment
+from supervisor.servers.safety import Doubt, SafetyRules
 from supervisor.service.realms import Realm
 
 INDEX_WAIT_S = 2.0
@@ -25,37 +33,82 @@ INDEX_WAIT_S = 2.0
 
 
 class Visible:
-    """The newest catalogue through the eyes of a client. Deadlines are moments of the trio clock.
+    """The newest catalogue, and how its servers are doing, through the eyes of those who come in one way.
 
-    `confirms` says of a server's tool, by its own name, whether it runs for somebody only after a yes of theirs. Of a
-    `realm` it is what the catalogue has of that.
+    What is seen depends on that way alone: on the `realm`, which people with the same rights share (nobody's: all there
+    is), and on the `profile` that is asked for (empty: none), which is what the configuration says of it now. Nothing
+    of a profile is seen once there is none of that name.
     """
 
     def __init__(
         self,
         catalogue: Latest[Catalogue],
         statuses: Latest[Mapping[str, ServerStatus]],
-        confirms: Callable[[Principal, str, str], bool] = lambda principal, server, tool: False,
+        deployment: Latest[Deployment],
         realm: Realm | None = None,
+        profile: str = "",
     ) -> None:
         self._catalogue = catalogue
         self._statuses = statuses
-        self.confirms = confirms
+        self._deployment = deployment
         self._realm = realm
+        self._profile = profile
+        self._view: ProfileView | None = None
         self._own_statuses: tuple[object, object, Mapping[str, ServerStatus]] = None, None, {}
         self._renamed: dict[str, tuple[ServerStatus, ServerStatus]] = {}
-        self._overdue: dict[Principal, frozenset[str]] = {}
+        self._overdue: frozenset[str] = frozenset()
+        self.changes: Signal = DebouncedSignal(
+            AnyOf(catalogue, deployment) if profile else catalogue,
+            lambda: deployment.value.settings.list_changed_debounce_s,
+        )
 
-    def statuses(self, principal: Principal) -> Mapping[str, ServerStatus]:
-        """Return how each server is doing, as last reported."""
-        del principal
-        every = self._statuses.value
-        if self._realm is None:
+    def of_realm(self, realm: Realm) -> Visible:
+        """Return what people see who have some servers."""
+        return Visible(realm.catalogue, self._statuses, self._deployment, realm)
+
+    def by_profile(self, name: str) -> Visible:
+        """Return what of this is seen by a profile."""
+        return Visible(self._catalogue, self._statuses, self._deployment, self._realm, name)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        whole = self._catalogue.value
+        if not self._profile:
+            return whole
+        profile, known = self._profile_now(), self._view
+        if known is None or known.whole is not whole or known.profile is not profile:
+            known = self._view = view(whole, profile, known)
+        return known.seen
+
+    async def prepare(self) -> None:
+        """Have what is seen be there before it is asked for: if the profile is new, or another one, every server is
+        looked at in a thread; later only those that change. A checkpoint.
+        """
+        profile, known = self._profile_now(), self._view
+        if not self._profile or (known is not None and known.profile is profile):
+            await trio.lowlevel.checkpoint()
+            return
+        made = await beside(partial(view, self._catalogue.value, profile, known))
+        if self._view is known:
+            self._view = made
+
+    def _profile_now(self) -> ViewProfile:
+        return self._deployment.value.settings.profiles.get(self._profile, NO_PROFILE)
+
+    @property
+    def statuses(self) -> Mapping[str, ServerStatus]:
+        """How each server is doing, as last reported."""
+        every, realm = self._statuses.value, self._realm
+        if realm is None and not self._profile:
             return every
-        realm = self._realm
-        if self._own_statuses[0] is not every or self._own_statuses[1] is not realm.servers:
-            own = {server: self._renamed_to(server, status) for server, status in _statuses_in(realm, every)}
-            self._own_statuses = every, realm.servers, own
+        within: object = self.catalogue if self._profile or realm is None else realm.servers
+        if self._own_statuses[0] is not every or self._own_statuses[1] is not within:
+            of_realm = every.items() if realm is None else _statuses_in(realm, every)
+            own = {server: self._renamed_to(server, status) for server, status in of_realm}
+            if self._profile:
+                servers = self.catalogue.names.servers
+                own = {name: status for name, status in own.items() if name in servers}
+            self._own_statuses = every, within, own
         return self._own_statuses[2]
 
     def _renamed_to(self, server: str, status: ServerStatus) -> ServerStatus:
@@ -67,8 +120,17 @@ class Visible:
             known = self._renamed[server] = status, replace(status, server=server)
         return known[1]
 
-    def is_awake(self, principal: Principal, server: str) -> bool:
-        status = self.statuses(principal).get(server)
+    def may_have(self, server: str) -> bool:
+        """Say whether a server can be seen, as far as its name tells."""
+        has = self._realm is None or server in self._realm.servers
+        return has and (not self._profile or self._profile_now().may_have(server))
+
+    def launch_of(self, server: str) -> str:
+        """Return the launch that is seen under the name of a server."""
+        return server if self._realm is None else self._realm.launches.get(server) or server
+
+    def is_awake(self, server: str) -> bool:
+        status = self.statuses.get(server)
         return status is not None and status.state is State.READY
 
     @property
@@ -90,84 +152,33 @@ class Visible:
         """Wait until there are more than `seen` reports of servers. A checkpoint."""
         await self._statuses.wait_newer(seen)
 
-    def now(self, principal: Principal) -> Catalogue:
-        return self._catalogue.value.view(principal)
-
-    async def prepare(self, principal: Principal) -> None:
-        """Have what a principal sees be there before it is asked for, if it takes long to make. A checkpoint."""
-        del principal
-        await trio.lowlevel.checkpoint()
-
-    async def searchable(self, client: Client, kinds: frozenset[str]) -> None:
+    async def searchable(self, kinds: frozenset[str]) -> None:
         """Wait a moment until all of these kinds can be searched. A checkpoint unless they can."""
         if self._realm is not None:
             await self._realm.join()
         with trio.move_on_after(INDEX_WAIT_S):
-            while not self.now(client.principal).searchable(kinds):
+            while not self.catalogue.searchable(kinds):
                 await self._catalogue.wait_newer(self._catalogue.version)
 
-    async def listing(self, principal: Principal, server: str, tools: Collection[str] = ()) -> None:
+    async def listing(self, server: str, tools: Collection[str] = ()) -> None:
         """Wait until it is known what a server offers, these tools of its own among it. A checkpoint unless it is."""
-        while (entry := self.now(principal).entries.get(server)) is None or not entry.has(tools):
+        while (entry := self.catalogue.entries.get(server)) is None or not entry.has(tools):
             await self._catalogue.wait_newer(self._catalogue.version)
 
-    async def wait_for_discovery(self, client: Client, seconds: float) -> Catalogue:
-        """Return what a client sees; wait so long at most while servers are being discovered for the first time.
+    async def wait_for_discovery(self, seconds: float) -> Catalogue:
+        """Return what is seen; wait so long at most while servers are being discovered for the first time.
 
         A server that did not come while somebody waited is not waited for again: it may take minutes to install.
         """
-        principal = client.principal
-        seen = self.now(principal)
+        seen = self.catalogue
         with trio.move_on_after(seconds) as waiting:
-            while newcomers(seen, self.statuses(principal)) - self._overdue.get(principal, frozenset()):
+            while newcomers(seen, self.statuses) - self._overdue:
                 await self.changed_since(*self.versions)
-                seen = self.now(principal)
+                seen = self.catalogue
         if waiting.cancelled_caught:
-            seen = self.now(principal)
-            late = newcomers(seen, self.statuses(principal))
-            self._overdue[principal] = self._overdue.get(principal, frozenset()) | late
+            seen = self.catalogue
+            self._overdue |= newcomers(seen, self.statuses)
         return seen
-
-
-class VisibleByProfile(Visible):
-    """What a client sees that asks for a profile; what that is may change."""
-
-    def __init__(
-        self,
-        catalogue: Latest[Catalogue],
-        statuses: Latest[Mapping[str, ServerStatus]],
-        profile: Callable[[], ViewProfile],
-        confirms: Callable[[Principal, str, str], bool] = lambda principal, server, tool: False,
-        realm: Realm | None = None,
-    ) -> None:
-        super().__init__(catalogue, statuses, confirms, realm)
-        self._profile = profile
-        self._views: dict[Principal, ProfileView] = {}
-        self._seen_statuses: dict[Principal, tuple[object, object, Mapping[str, ServerStatus]]] = {}
-
-    def now(self, principal: Principal) -> Catalogue:
-        whole, profile, known = super().now(principal), self._profile(), self._views.get(principal)
-        if known is None or known.whole is not whole or known.profile is not profile:
-            known = self._views[principal] = view(whole, profile, known)
-        return known.seen
-
-    async def prepare(self, principal: Principal) -> None:
-        """Look at every server in a thread, if the profile is new or another one: later only at those that change."""
-        whole, profile, known = super().now(principal), self._profile(), self._views.get(principal)
-        if known is not None and known.profile is profile:
-            await trio.lowlevel.checkpoint()
-            return
-        made = await beside(partial(view, whole, profile, known))
-        if self._views.get(principal) is known:
-            self._views[principal] = made
-
-    def statuses(self, principal: Principal) -> Mapping[str, ServerStatus]:
-        seen, every = self.now(principal), super().statuses(principal)
-        known = self._seen_statuses.get(principal)
-        if known is None or known[0] is not seen or known[1] is not every:
-            own = {name: status for name, status in every.items() if name in seen.names.servers}
-            known = self._seen_statuses[principal] = seen, every, own
-        return known[2]
 
 
 def _statuses_in(realm: Realm, every: Mapping[str, ServerStatus]) -> Iterator[tuple[str, ServerStatus]]:
@@ -185,3 +196,165 @@ def _statuses_in(realm: Realm, every: Mapping[str, ServerStatus]) -> Iterator[tu
 async def end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:
     await cell.wait_newer(seen)
     scope.cancel()
+
+
+# Waiting for a server of which nothing is known yet: it is woken, and whoever named it gets an answer in time.
+
+
+class Arrival:
+    """Brings undiscovered servers into the catalogue."""
+
+    def __init__(self, router: Address[RouterMessage], visible: Visible) -> None:
+        self.router = router
+        self._visible = visible
+
+    async def of(self, server: str, principal: Principal, by: float) -> None:
+        """Wake a server and wait until it is known what it offers; `by` is a moment of the trio clock.
+
+        Raises `ServerStarting` if it is not ready by then, or cannot be because its next start comes later;
+        `ServerGaveUp` and `ServerDisabled` if it does not come up at all; what the router raises. A checkpoint.
+        """
+        failure: SupervisorError | None = None
+
+        async def wake(scope: trio.CancelScope) -> None:
+            nonlocal failure
+            try:
+                await self._wake(server, principal)
+            except SupervisorError as error:
+                failure = error
+                scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.cancel_scope.deadline = by
+            nursery.start_soon(wake, nursery.cancel_scope)
+            nursery.start_soon(self._end_if_too_late, server, by, nursery.cancel_scope)
+            await self._visible.listing(server)
+            nursery.cancel_scope.cancel()
+        if server in self._visible.catalogue.entries:
+            return
+        raise failure or late(server, self._visible.statuses.get(server), trio.current_time())
+
+    async def _wake(self, server: str, principal: Principal) -> None:
+        """Wake a server that has an actor, or as soon as it has one. Raises `SupervisorError`."""
+        while True:
+            seen = self._visible.reports
+            if (refused := refusal(server, self._visible.statuses.get(server))) is not None:
+                raise refused
+            try:
+                await self.router.ask(WakeServer(server=server, principal=principal))
+            except UnknownServer:  # at the start, and after a crash of its actor, there is none for a moment
+                await self._visible.wait_for_report(seen)
+            else:
+                return
+
+    async def _end_if_too_late(self, server: str, by: float, scope: trio.CancelScope) -> None:
+        """Cancel `scope` once it is known that the next start of a failing server comes after the deadline."""
+        while True:
+            status = self._visible.statuses.get(server)
+            now = trio.current_time()
+            wait = respawn_after_s(status, now)
+            if wait is not None and now + wait > by:
+                scope.cancel()
+            await self._visible.wait_for_report(self._visible.reports)
+
+
+# Reading the lists of a sleeping server for a tool that it did not have when they were read last.
+#
+# A server may gain a tool while nobody is there to hear of it: the daemon was down, or the server slept. The bound is
+# per server, whatever names are asked for: after a reading that did not bring the tool none is made for
+# `FIRST_PAUSE_S`, and each further one in vain doubles that pause, up to `LONGEST_PAUSE_S`.
+
+FIRST_PAUSE_S = 60.0
+LONGEST_PAUSE_S = 3600.0
+_NOT_UP = frozenset({State.DORMANT, State.SPAWNING, State.HANDSHAKING, State.DISCOVERING})
+"""Who is in one of these states reads its lists before, or right after, it is ready; whoever is ready has read them."""
+
+
+class _Reading:
+    """A reading that is under way: its result, or why there is none; neither if whoever asked for it went away."""
+
+    def __init__(self) -> None:
+        self.over = trio.Event()
+        self.refreshed = Refreshed()
+        self.failure: SupervisorError | None = None
+
+
+class Looks:
+    """The readings of sleeping servers. A server has at most one at a time; others who name it wait for that."""
+
+    def __init__(self, router: Address[RouterMessage], visible: Visible) -> None:
+        self._router = router
+        self._visible = visible
+        self._under_way: dict[str, _Reading] = {}
+        self._pauses: dict[str, tuple[float, float]] = {}  # by server: seconds, and the moment at which it is over
+
+    async def find(self, server: str, tool: str, principal: Principal, by: float) -> None:
+        """Wake a server that is not up and wait until the catalogue has its lists, unless that was done lately.
+
+        `by` is a moment of the trio clock. Raises `ServerStarting` if the lists are not there by then, and what keeps
+        the server from starting. A checkpoint if there is anything to wait for.
+        """
+        status = self._visible.statuses.get(server)
+        if status is None or status.state not in _NOT_UP:
+            return
+        reading = self._under_way.get(server)
+        if reading is None and trio.current_time() < self._pauses.get(server, (0.0, 0.0))[1]:
+            return
+        with trio.move_on_at(by) as waiting:
+            if reading is None:
+                reading = await self._read(server, tool, principal)
+            else:
+                await reading.over.wait()
+            if reading.failure is not None:
+                raise reading.failure
+            await self._visible.listing(server, reading.refreshed.added)
+        if waiting.cancelled_caught:
+            text = f"server {server!r} is not ready yet: whether it has a tool {clean(tool[:100])!r} is not known"
+            raise ServerStarting(f"{text}; {log_hint(server)}", server=server, retry_after_s=STARTING_RETRY_S)
+
+    async def _read(self, server: str, tool: str, principal: Principal) -> _Reading:
+        reading = self._under_way[server] = _Reading()
+        pause_s = min(2 * self._pauses.get(server, (FIRST_PAUSE_S / 2, 0.0))[0], LONGEST_PAUSE_S)
+        try:
+            reading.refreshed = await self._router.ask(
+                RefreshServer(server=server, operator=False, principal=principal)
+            )
+        except SupervisorError as error:
+            reading.failure = error
+        finally:
+            if tool in reading.refreshed.added:
+                self._pauses.pop(server, None)
+            else:
+                self._pauses[server] = pause_s, trio.current_time() + pause_s
+            del self._under_way[server]
+            reading.over.set()
+        return reading
+
+
+class ClientView(msgspec.Struct, frozen=True, eq=False):
+    """What those see who come in one way, and how it is had that they could see. Profiles share it with those without
+    one: a server is woken for whatever it may turn out to have.
+    """
+
+    visible: Visible
+    arrival: Arrival
+    looks: Looks
+    safety: SafetyRules
+
+    @classmethod
+    def of(cls, visible: Visible, router: Address[RouterMessage], safety: SafetyRules) -> ClientView:
+        return cls(visible, Arrival(router, visible), Looks(router, visible), safety)
+
+    def of_realm(self, realm: Realm) -> ClientView:
+        return self.of(self.visible.of_realm(realm), self.arrival.router, self.safety)
+
+    def by_profile(self, name: str) -> ClientView:
+        return replace(self, visible=self.visible.by_profile(name))
+
+    def confirms(self, principal: Principal, server: str, tool: str) -> bool:
+        """Say whether a tool, by its server's own name for it, runs for somebody only after a yes of theirs."""
+        return self.safety.confirms(principal, self.visible.launch_of(server), tool)
+
+    def doubt(self, principal: Principal, server: str, tool: str) -> Doubt | None:
+        """Return why a tool, by its server's own name for it, does not surely only read for somebody."""
+        return self.safety.doubt(principal, self.visible.launch_of(server), tool)

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import TooManyCalls
-from actors.principal import LOCAL, Principal
+from actors.principal import Principal
 from supervisor.front.listen import NOTHING_TOLD, Change, ChangePace, StreamLimit, Watch
 from supervisor.host.pauses import PER_TURN
 from supervisor.service.port import Revisions
@@ -42,7 +42,7 @@ class Listener:
 async def test_a_change_is_told_at_once_and_those_that_follow_together(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, LOCAL), nursery)
+        listener = Listener(Watch(service), nursery)
         await trio.sleep(10)
         for number in range(1, 5):
             service.change(tools=number)
@@ -57,7 +57,7 @@ async def test_a_change_is_told_at_once_and_those_that_follow_together(autojump_
 async def test_a_storm_is_told_once_per_interval_and_its_last_change_is_not_lost(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, LOCAL, pace=ChangePace(min_interval_s=1.0)), nursery)
+        listener = Listener(Watch(service, pace=ChangePace(min_interval_s=1.0)), nursery)
         await wait_all_tasks_blocked()
         for number in range(1, 1001):
             service.change(tools=number)
@@ -77,7 +77,7 @@ async def test_in_any_order_the_end_is_known_and_nothing_is_told_too_often(
     chance = random.Random(seed)
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, LOCAL, pace=ChangePace(min_interval_s=1.0)), nursery)
+        listener = Listener(Watch(service, pace=ChangePace(min_interval_s=1.0)), nursery)
         for number in range(1, 60):
             service.change(**{chance.choice(("tools", "resources", "prompts")): number})
             await trio.sleep(chance.choice((0, 0.01, 0.2, 0.3, 1.0, 2.5)))
@@ -92,7 +92,7 @@ async def test_in_any_order_the_end_is_known_and_nothing_is_told_too_often(
 async def test_only_the_kinds_asked_for_are_told(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, LOCAL, ("prompts",)), nursery)
+        listener = Listener(Watch(service, ("prompts",)), nursery)
         await wait_all_tasks_blocked()
         service.change(tools=1, resources=1)
         await trio.sleep(10)
@@ -106,10 +106,10 @@ async def test_only_the_kinds_asked_for_are_told(autojump_clock: MockClock) -> N
 async def test_what_was_told_before_is_where_a_watch_begins(autojump_clock: MockClock) -> None:
     service = FakeService()
     service.change(tools=3, prompts=2)
-    assert await Watch(service, LOCAL, told=Revisions(tools=3)).next() == ("prompts",)
-    assert set(await Watch(service, LOCAL, told=NOTHING_TOLD).next()) == {"tools", "resources", "prompts"}
+    assert await Watch(service, told=Revisions(tools=3)).next() == ("prompts",)
+    assert set(await Watch(service, told=NOTHING_TOLD).next()) == {"tools", "resources", "prompts"}
     with trio.move_on_after(10) as waited:
-        await Watch(service, LOCAL).next()
+        await Watch(service).next()
     assert waited.cancelled_caught
 
 
@@ -117,7 +117,7 @@ async def test_a_change_that_others_cannot_see_wakes_but_tells_nothing(autojump_
     service = FakeService()
     with trio.move_on_after(10) as waited:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(Watch(service, LOCAL).next)
+            nursery.start_soon(Watch(service).next)
             await wait_all_tasks_blocked()
             service.change()
     assert waited.cancelled_caught
@@ -125,7 +125,7 @@ async def test_a_change_that_others_cannot_see_wakes_but_tells_nothing(autojump_
 
 async def test_cancelling_the_wait_loses_nothing(autojump_clock: MockClock) -> None:
     service = FakeService()
-    watch = Watch(service, LOCAL)
+    watch = Watch(service)
     service.change(tools=1)
     assert await watch.next() == ("tools",)
     service.change(tools=2)
@@ -140,7 +140,7 @@ async def test_cancelling_the_wait_loses_nothing(autojump_clock: MockClock) -> N
 
 async def test_watching_always_lets_others_run() -> None:
     service = FakeService()
-    watch = Watch(service, LOCAL, told=NOTHING_TOLD)
+    watch = Watch(service, told=NOTHING_TOLD)
     with trio.CancelScope() as scope:
         scope.cancel()
         await watch.next()
@@ -165,7 +165,7 @@ async def test_many_streams_are_told_of_a_change_a_few_at_a_time() -> None:
 
     async def listen() -> None:
         nonlocal told
-        await Watch(service, LOCAL).next()
+        await Watch(service).next()
         told += 1
 
     async with trio.open_nursery() as nursery:
@@ -183,7 +183,7 @@ async def test_many_streams_are_told_of_a_change_a_few_at_a_time() -> None:
 
 async def test_a_stream_that_nothing_is_due_on_looks_up_when_it_shall(autojump_clock: MockClock) -> None:
     service = FakeService()
-    watch, begin = Watch(service, LOCAL), trio.current_time()
+    watch, begin = Watch(service), trio.current_time()
     moments: list[float] = []
 
     async def next_by(seconds: float) -> tuple[Change, ...]:

@@ -195,7 +195,7 @@ class Server:
 
 async def called(answer: bytes | Exception, client: str = "", tool: str = "", **given: Any) -> bytes:
     server = cast("Any", Server(answer))
-    calls = ToolCalls(server, server, Workbench(8), KeptResults(deployment(), Workbench(8)))
+    calls = ToolCalls(server, server, server, Workbench(8), KeptResults(deployment(), Workbench(8)))
     asked = exchange(Client(name=client), "tools/call")
     asked.called = tool
     pending = PendingCall(asked, UNKNOWN)

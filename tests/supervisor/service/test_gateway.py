@@ -30,7 +30,6 @@ from actors.errors import (
 )
 from actors.facts import FactLog
 from actors.messages import CallServer, Result
-from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.registry.actor import Registry
@@ -617,7 +616,7 @@ async def test_capabilities_say_what_is_told() -> None:
         async with gateway(notify_catalogue_changes=told) as rig:
             body = await rig.perform(LEGACY, "initialize")
             assert body["capabilities"]["tools"] == {"listChanged": told}
-            assert (rig.gateway.revisions(LOCAL).tools > 0) == told
+            assert (rig.gateway.revisions.tools > 0) == told
             assert "logging" not in body["capabilities"]
 
 

@@ -73,7 +73,7 @@ def announced(version: str, *offered: Mapping[str, object], era: Era = "legacy",
         f"s{number}": entry(f"s{number}", capabilities=msgspec.Raw(json.dumps(each).encode()), era=era)
         for number, each in enumerate(offered)
     }
-    seen = Visible(Latest(Catalogue(entries=entries, index=Index.empty())), Latest({}))
+    seen = Visible(Latest(Catalogue(entries=entries, index=Index.empty())), Latest({}), Latest(Deployment()))
     said = SelfDescription(seen, "1", "x", str, lambda: False, lambda principal: False, passes=passes)
     client = replace(MODERN if version == MODERN.version else LEGACY, version=version)
     body = said.answer(client, "server/discover" if client.era == "modern" else "initialize")
@@ -118,7 +118,7 @@ def test_clients_are_told_that_directories_of_skills_are_read_where_all_that_hav
 async def test_no_quotes_are_announced_where_there_are_none() -> None:
     names = ServerNames({}).with_servers(("late", "later"))
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
-    introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()))
+    introduction = Introduction(Visible(Latest(seen), Latest({}), Latest(Deployment())), Latest(Deployment()))
     await introduction.renew()
     assert introduction.text() == f"{FINDS}: late (starting); later (starting). {HOW}"
 
@@ -142,7 +142,7 @@ async def test_what_is_made_of_an_older_catalogue_is_not_done_after_what_is_newe
         for name in ("old", "new")
     ]
     seen = Latest(catalogues[0])
-    introduction = Introduction(Visible(seen, Latest({})), Latest(Deployment()))
+    introduction = Introduction(Visible(seen, Latest({}), Latest(Deployment())), Latest(Deployment()))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(introduction.prepare)
         await begun.wait()
@@ -165,7 +165,9 @@ async def test_the_instructions_keep_to_their_budget() -> None:
 
 async def test_nothing_is_made_while_nothing_changes(mock_clock: MockClock) -> None:
     statuses = Latest[Mapping[str, ServerStatus]]({})
-    introduction = Introduction(Visible(Latest(Catalogue(index=Index.empty())), statuses), Latest(Deployment()))
+    introduction = Introduction(
+        Visible(Latest(Catalogue(index=Index.empty())), statuses, Latest(Deployment())), Latest(Deployment())
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(introduction.run)
         await introduction.made.wait_newer(0)

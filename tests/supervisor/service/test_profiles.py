@@ -18,7 +18,6 @@ from actors.catalogue.views import ProfileView, ViewProfile, view
 from actors.errors import UnknownDoor
 from actors.life.states import State
 from actors.messages import RefreshServer
-from actors.principal import LOCAL
 from actors.registry_inbox import AwaitShown
 from supervisor.config import ServerConfig, Settings
 from supervisor.host.workbench import beside
@@ -180,7 +179,7 @@ async def test_changes_are_told_to_those_who_see_them() -> None:
         services = {name: at.doors.find("", name).service for name in ("", "work", "files")}
 
         def revisions() -> dict[str, int]:
-            return {name: service.revisions(LOCAL).tools for name, service in services.items()}
+            return {name: service.revisions.tools for name, service in services.items()}
 
         before = revisions()
         rung = trio.Event()
@@ -309,9 +308,9 @@ async def test_status_of_servers_that_are_not_in_it_is_not_told() -> None:
         at.running.report("shop", State.FAILED, reason="it is broken")
         await at.running.registry.address.ask(AwaitShown(server="shop"))
         await trio.testing.wait_all_tasks_blocked()
-        visible = at.doors.find("", "work").service.parts.visible  # type: ignore[attr-defined]  # of the gateway
-        assert set(visible.statuses(LOCAL)) == {"files", "mail"}
-        assert visible.statuses(LOCAL) is visible.statuses(LOCAL)
+        visible = at.doors.find("", "work").service.view.visible  # type: ignore[attr-defined]  # of the gateway
+        assert set(visible.statuses) == {"files", "mail"}
+        assert visible.statuses is visible.statuses
         assert "broken" not in json.dumps(await at.discover("buy in the shop"))
         assert "broken" in json.dumps(await at.discover("shop:buy", ""))
 

@@ -167,18 +167,18 @@ async def test_a_tool_that_a_sleeping_server_gained_is_found_although_others_cam
 async def test_changed_rules_are_seen_without_a_word_to_the_server() -> None:
     async with rig() as at:
         service = at.running.doors.find("").service
-        before = service.revisions(LEGACY.principal)
+        before = service.revisions
         at.server.asked.clear()
         await at.rule(ToolRules(allow=("drop_table",)))
         assert {row["tool_path"] for row in (await at.discover("*"))["tools"]} == {"data:drop_table"}
-        assert service.revisions(LEGACY.principal).tools > before.tools
+        assert service.revisions.tools > before.tools
         assert "has no tool" in text(await at.call("servers/data", "rows"))
         await at.rule(ToolRules())
         listed = {row["tool_path"] for row in (await at.discover("*"))["tools"]}
         assert listed == {f"data:{tool['name']}" for tool in TOOLS}
-        again = service.revisions(LEGACY.principal)
+        again = service.revisions
         await at.rule(ToolRules())
-        assert service.revisions(LEGACY.principal) == again
+        assert service.revisions == again
         assert (at.server.asked, at.server.starts) == ([], 1)
 
 

@@ -14,7 +14,6 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_st
 
 from actors.errors import ServerStarting, ShuttingDown
 from actors.messages import Note, Question
-from actors.principal import Principal
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
 from supervisor.front.websocket import McpWebSocket, WebSocketSettings, choose_subprotocol
 from supervisor.service.client import Client
@@ -43,10 +42,11 @@ class Service(FakeService):
     def clients(self) -> list[Client]:
         return [client for client, _, _ in self.asked]
 
-    def revisions(self, principal: Principal) -> Revisions:
+    @property
+    def revisions(self) -> Revisions:
         if self.broken:
             raise RuntimeError("a bug")
-        return super().revisions(principal)
+        return super().revisions
 
     async def left_one(self) -> str:
         """Wait until the first subscription has ended; return to what it was."""

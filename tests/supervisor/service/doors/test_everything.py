@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.everything import NAME_KEY, NAMES, SERVER_KEY, WHAT
 from supervisor.service.port import Answer, Service, answer
+from supervisor.usage.records import CallRecord
 from tests.fakes import nasty_tools
 from tests.fakes.exchanges import LEGACY, MODERN, exchange
 from tests.fakes.published import Served, served
@@ -178,10 +178,10 @@ async def test_a_cursor_of_somebody_else_is_refused_and_one_of_ours_outlives_a_c
         first = await rig.result(LEGACY, "tools/list")
         other = await rig.ask(LEGACY, "prompts/list", {"cursor": first["nextCursor"]})
         assert other["error"]["data"]["type"] == "invalid"
-        before = rig.door.revisions(LOCAL)
+        before = rig.door.revisions
         server.tools = server.tools[:600]
         await server.notify("notifications/tools/list_changed")
-        while rig.door.revisions(LOCAL) == before:
+        while rig.door.revisions == before:
             await rig.running.registry.catalogue.wait_newer(rig.running.registry.catalogue.version)
         second = await rig.result(LEGACY, "tools/list", {"cursor": first["nextCursor"]})
         assert len(first["tools"]) + len(second["tools"]) == 600
@@ -218,11 +218,12 @@ async def test_a_call_without_a_name_is_an_error_of_the_protocol(params: Any) ->
 
 
 async def test_calls_are_counted() -> None:
-    async with door({"one": WholeServer()}) as rig:
-        used: list[tuple[str, str, str]] = []
-        rig.running.gateway.parts.calls.used = lambda record, given=None: used.append(
-            (record.server, record.tool, record.outcome)
-        )
+    used: list[tuple[str, str, str]] = []
+
+    def note(record: CallRecord, given: object = None) -> None:
+        used.append((record.server, record.tool, record.outcome))
+
+    async with door({"one": WholeServer()}, used=note) as rig:
         await rig.ask(LEGACY, "tools/call", {"name": "one__tool0"})
         await rig.ask(LEGACY, "tools/call", {"name": "one__none"})
         await rig.ask(LEGACY, "tools/call", {"name": "made_up"})
@@ -337,13 +338,13 @@ async def test_a_client_is_told_what_is_here_in_its_era() -> None:
 
 async def test_its_lists_change_with_those_of_any_server_whatever_is_told_at_the_first_door() -> None:
     async with door({"one": Library(), "two": Library()}) as rig:
-        before = rig.door.revisions(LOCAL)
+        before = rig.door.revisions
         rig.servers["two"].tools = []
         await rig.servers["two"].notify("notifications/tools/list_changed")
         rig.servers["one"].tools = [tool("new")]
         await rig.servers["one"].notify("notifications/tools/list_changed")
-        while rig.door.revisions(LOCAL) == before:
+        while rig.door.revisions == before:
             await rig.running.registry.catalogue.wait_newer(rig.running.registry.catalogue.version)
-        after = rig.door.revisions(LOCAL)
+        after = rig.door.revisions
         assert after.tools > before.tools
         assert (after.resources, after.prompts) == (before.resources, before.prompts)

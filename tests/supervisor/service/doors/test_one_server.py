@@ -22,7 +22,6 @@ from actors.catalogue.snapshot import Entry
 from actors.errors import ServerGaveUp, ServerStarting, UnknownDoor
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
-from actors.principal import LOCAL
 from actors.protocol.agreement.versions import META_SERVER_INFO, META_SUBSCRIPTION, Era
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.config import Settings
@@ -31,6 +30,7 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.doors.one_server import OneServer
 from supervisor.service.port import Answer, Revisions, Service, answer
+from supervisor.usage.records import CallRecord
 from tests.fakes.exchanges import LEGACY, Ear, exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import CAPABILITIES, INFO, INSTRUCTIONS, ODD, TOOLS, WholeServer
@@ -263,11 +263,12 @@ async def test_a_call_that_fails_by_our_doing_is_a_result_for_the_model(at: str)
 
 
 async def test_calls_are_counted_of_tools_that_nobody_knows_as_such() -> None:
-    async with door() as rig:
-        used: list[tuple[str, str, str]] = []
-        rig.running.gateway.parts.calls.used = lambda record, given=None: used.append(
-            (record.server, record.tool, record.outcome)
-        )
+    used: list[tuple[str, str, str]] = []
+
+    def note(record: CallRecord, given: object = None) -> None:
+        used.append((record.server, record.tool, record.outcome))
+
+    async with door(used=note) as rig:
         await rig.ask(LEGACY, "tools/call", {"name": "tool0"})
         await rig.ask(LEGACY, "tools/call", {"name": "made up"})
         rig.server.errors["tools/call"] = {"code": 1, "message": "no"}
@@ -325,7 +326,7 @@ async def test_what_is_not_known_whole_wakes_the_server() -> None:
 
 async def test_a_server_of_which_nothing_is_known_has_no_lists_that_could_change() -> None:
     async with door(undiscovered=["whole"]) as rig:
-        assert rig.door.revisions(LOCAL) == Revisions()
+        assert rig.door.revisions == Revisions()
 
 
 async def test_changes_are_those_of_this_server_alone() -> None:
@@ -333,18 +334,18 @@ async def test_changes_are_those_of_this_server_alone() -> None:
     server = WholeServer()
     async with served({"whole": server, "other": other}) as running:
         whole, beside = (running.doors.find(f"servers/{name}").service for name in ("whole", "other"))
-        before = whole.revisions(LOCAL), beside.revisions(LOCAL)
+        before = whole.revisions, beside.revisions
         rung = trio.Event()
         with whole.changes.on_set(rung.set):
             server.tools = server.tools[1:]
             await server.notify("notifications/tools/list_changed")
-            while whole.revisions(LOCAL) == before[0]:
+            while whole.revisions == before[0]:
                 await running.registry.catalogue.wait_newer(running.registry.catalogue.version)
             await rung.wait()
-        after = whole.revisions(LOCAL)
+        after = whole.revisions
         assert after.tools > before[0].tools
         assert (after.resources, after.prompts) == (before[0].resources, before[0].prompts)
-        assert beside.revisions(LOCAL) == before[1]
+        assert beside.revisions == before[1]
 
 
 # Addresses ------------------------------------------------------------------------------------------------------------
@@ -421,11 +422,11 @@ async def test_doors_know_what_the_head_of_a_call_repeats() -> None:
         known.set(replace(known.value, entries={"whole": Entry.make("whole", "http", replace(offer, tools=tools))}))
         first, second = tools[0].name, tools[1].name
         everything = rig.running.doors.find("all").service
-        assert await rig.door.mirrors_of(LOCAL, first) == mirrors
-        assert await everything.mirrors_of(LOCAL, f"whole__{first}") == mirrors
+        assert await rig.door.mirrors_of(first) == mirrors
+        assert await everything.mirrors_of(f"whole__{first}") == mirrors
         for service, name in ((rig.door, second), (rig.door, "no such"), (everything, first), (everything, "x__y")):
-            assert await service.mirrors_of(LOCAL, name) == ()
-        assert await rig.running.gateway.mirrors_of(LOCAL, first) == ()
+            assert await service.mirrors_of(name) == ()
+        assert await rig.running.gateway.mirrors_of(first) == ()
 
 
 # Streams --------------------------------------------------------------------------------------------------------------

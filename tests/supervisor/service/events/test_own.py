@@ -35,7 +35,7 @@ from tests.fakes.told_events import events_of
 from tests.supervisor.events.test_audience import filled
 
 ANA, BEN = principal_of("ana"), principal_of("ben")
-NOTHING: Visible = Visible(Latest(Catalogue(index=Index.empty())), Latest({}))
+NOTHING: Visible = Visible(Latest(Catalogue(index=Index.empty())), Latest({}), Latest(Deployment()))
 
 
 class Holders:

@@ -196,7 +196,7 @@ async def test_a_type_of_the_servers_own_goes_before_it(mock_clock: MockClock) -
         topics = Topics((Theirs(), *parts.topics.sources), Journal(lambda: 0.0))
         nursery.start_soon(topics.run, trio.Event())
         await wait_all_tasks_blocked()
-        at = Viewpoint(LOCAL, parts.visible)
+        at = Viewpoint(LOCAL, parts.view.visible)
         assert [json.loads(bytes(each.definition))["description"] for each in topics.types(at)] == ["theirs"]
         async with topics.hold(at, NAME, msgspec.Raw(b"{}")) as topic:
             assert topic.origin.own == "theirs"

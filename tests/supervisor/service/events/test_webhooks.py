@@ -110,11 +110,13 @@ class World:
 def viewpoint(principal: str, known: Callable[[], tuple[set[str], set[str]]]) -> Viewpoint:
     """What somebody sees: servers by name, and those of which more is known."""
 
-    def look(_: object) -> object:
-        names, entries = known()
-        return SimpleNamespace(names=SimpleNamespace(literal={name: name for name in names}.get), entries=entries)
+    class Seen:
+        @property
+        def catalogue(self) -> object:
+            names, entries = known()
+            return SimpleNamespace(names=SimpleNamespace(literal={name: name for name in names}.get), entries=entries)
 
-    return Viewpoint(Principal(principal), cast("Visible", SimpleNamespace(now=look)))
+    return Viewpoint(Principal(principal), cast("Visible", Seen()))
 
 
 def now() -> float:

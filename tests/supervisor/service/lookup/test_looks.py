@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from supervisor.config import Settings
-from supervisor.service.lookup.lookup import FIRST_PAUSE_S
+from supervisor.service.lookup.visible import FIRST_PAUSE_S
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.published import served
