@@ -53,8 +53,9 @@ MAX_NAMED: Final = 20
 """Servers, and profiles, that are named where another one was asked for."""
 MAX_NAME_SHOWN: Final = 64
 _MAX_FIELDS: Final = 20
-MAX_REALMS: Final = 1000
-"""So many are kept for those who come again; what is under way keeps its own."""
+MAX_VIEWS: Final = 1000
+"""Of people with the same rights, by one profile or none: so many are kept for those who come again; what is under way
+keeps its own."""
 
 
 class DoorTable:
@@ -70,140 +71,123 @@ class DoorTable:
         self._prepare = prepare
         self._gateway = gateway
         self._version = version
-        self._whole = _DoorsOfRealm(gateway, gateway, version)
+        self._deployment = gateway.parts.deployment
+        self._plugins = gateway.parts.plugin_table
+        self._whole = _Doors(gateway, gateway, version, "")
         changed = gateway.introduction.others_changed
         self._realms = Realms(
-            gateway.parts.catalogue,
-            gateway.parts.deployment,
-            lambda: changed.set(changed.value + 1),
-            gateway.parts.plugin_table,
+            gateway.parts.catalogue, self._deployment, lambda: changed.set(changed.value + 1), self._plugins
         )
-        self._of_realms: OrderedDict[Rights, _DoorsOfRealm] = OrderedDict()
+        self._of_views: OrderedDict[tuple[Rights | None, str], _Doors] = OrderedDict()
+        """Those of everybody by each profile, and of the rights for which somebody came last."""
 
     def find(self, name: str, profile: str = "", execute: str = "") -> Door:
-        return self._whole.find(name, profile, execute)
+        return self._of_view(None, self._profile_of(profile)).find(name, execute)
 
     async def find_for(self, person: Person, name: str, profile: str = "", execute: str = "") -> Door:
-        doors = await self._doors_of(person, profile)
-        await doors.prepare(profile)
-        door = doors.find(name, profile, execute)
+        realm = await self._realm_of(person, profile)
+        doors = self._of_view(realm, self._profile_of(profile, own=realm is None))
+        if doors.prepared_for != self._deployment.version:
+            await doors.prepare()
+        door = doors.find(name, execute)
         if execute and isinstance(door.service, Gateway):
             await door.service.introduction.prepare()
         return door
 
     async def seen_by(self, person: Person) -> Visible:
         """Return what somebody sees. A checkpoint for the first with such servers."""
-        return (await self._doors_of(person)).visible
+        return self._of_view(await self._realm_of(person, ""), "").view.visible
 
-    async def _doors_of(self, person: Person, profile: str = "") -> _DoorsOfRealm:
-        hides = bool(self._gateway.parts.plugin_table.hiding)
+    async def _realm_of(self, person: Person, profile: str) -> Realm | None:
+        """Return what people with these rights see; None if that is what everybody sees."""
+        hides = bool(self._plugins.hiding)
         if not (person.user or hides):
-            return self._whole
+            return None
         if person.user and self._prepare is not None:
             await self._prepare(person)
-        rights = replace(person.rights, viewer=self._viewer(person, profile)) if hides else person.rights
-        realm = await self._realms.of(rights)
-        doors = self._of_realms.get(realm.rights) or self._open(realm)
-        self._of_realms.move_to_end(realm.rights)
-        return doors
+        return await self._realms.of(
+            replace(person.rights, viewer=self._viewer(person, profile)) if hides else person.rights
+        )
 
     def _viewer(self, person: Person, profile: str) -> Viewer:
         """Return who somebody is for plugins. A profile that there is not is none: what clients make up has no end."""
-        settings = self._gateway.parts.deployment.value.settings
+        settings = self._deployment.value.settings
         profile = profile or settings.profile
         teams = settings.identity.teams_of(person.user, person.team)
         known = profile if profile in settings.profiles else ""
         return Viewer(user=person.user, role=person.role, teams=teams, profile=known)
 
-    def _open(self, realm: Realm) -> _DoorsOfRealm:
-        gateway = Gateway(self._gateway.parts, self._gateway.view.of_realm(realm), self._version)
-        self._gateway.introduction.include(gateway.introduction)
-        doors = self._of_realms[realm.rights] = _DoorsOfRealm(gateway, self._gateway, self._version)
-        if len(self._of_realms) > MAX_REALMS:
-            self._of_realms.popitem(last=False)
+    def _profile_of(self, asked: str, *, own: bool = True) -> str:
+        """Return the profile of who asks for one, or for none. Raises `UnknownDoor`.
+
+        `own`: the configuration is theirs to know; what there is for others is not.
+        """
+        settings = self._deployment.value.settings
+        profile, profiles = asked or settings.profile, settings.profiles
+        if not profile or profile in profiles:
+            return profile
+        text = f"there is no profile {clean(profile[:MAX_NAME_SHOWN])!r}"
+        if not own:
+            raise UnknownDoor(f"{text}; ask whoever runs this daemon for its name")
+        likely = nearest(profile, profiles)
+        there = f"there are: {_some(sorted(profiles))}" if profiles else 'the configuration has no "profiles"'
+        raise UnknownDoor(
+            f"{text}; did you mean {likely!r}?" if likely else f"{text}; {there}",
+            details={"profiles": sorted(profiles)[:MAX_NAMED], "nearest": [likely] if likely else []},
+        )
+
+    def _of_view(self, realm: Realm | None, profile: str) -> _Doors:
+        """Return the doors of those who come in one way."""
+        if realm is None and not profile:
+            return self._whole
+        key = realm.rights if realm is not None else None, profile
+        doors = self._of_views.get(key)
+        if doors is None:
+            gateway = Gateway(self._gateway.parts, self._view(realm, profile), self._version)
+            self._gateway.introduction.include(gateway.introduction)
+            suffix = f"?{PROFILE}={profile}" if profile else ""
+            doors = self._of_views[key] = _Doors(gateway, self._gateway, self._version, suffix)
+            self._forget()
+        self._of_views.move_to_end(key)
         return doors
 
+    def _view(self, realm: Realm | None, profile: str) -> ClientView:
+        if profile:
+            return self._of_view(realm, "").view.by_profile(profile)
+        assert realm is not None, "what everybody sees is there"
+        return self._gateway.view.of_realm(realm)
+
+    def _forget(self) -> None:
+        """Forget the doors of profiles that are gone, and of who came longest ago."""
+        profiles = self._deployment.value.settings.profiles.keys()
+        gone = [key for key in self._of_views if key[1] and key[1] not in profiles]
+        of_realms = [key for key in self._of_views if key[0] is not None and key not in gone]
+        for key in gone + of_realms[: max(0, len(of_realms) - MAX_VIEWS)]:
+            del self._of_views[key]
+
     async def run(self) -> None:
-        """Keep what people see up with the catalogue, and have what is seen by each profile be there."""
+        """Keep what people see up with the catalogue, and have what is seen by each profile be there before it is
+        asked for.
+        """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._realms.run)
-            await self._whole.run()
-
-
-class _DoorsOfRealm:
-    """Those of people who have the same servers; `main` keeps its own introduction, and all others, up to date."""
-
-    def __init__(self, gateway: Gateway, main: Gateway, version: str) -> None:
-        self._gateway = gateway
-        self._main = main
-        self._version = version
-        self._deployment = gateway.parts.deployment
-        self.visible = gateway.view.visible
-        self._whole = _Doors(gateway, main, version, "")
-        self._of_profiles: dict[str, _Doors] = {}
-
-    def find(self, name: str, profile: str = "", execute: str = "") -> Door:
-        profile = profile or self._deployment.value.settings.profile
-        doors = self._of_profile(profile) if profile else self._whole
-        return doors.find_by_effect(name, execute) if execute else doors.find(name)
-
-    async def run(self) -> None:
-        """Have what clients of each profile see be there before they ask: a first look at many tools takes long."""
-        while True:
-            version = self._deployment.version
-            for profile in self._deployment.value.settings.profiles:
-                await self._look(profile)
-            await self._deployment.wait_newer(version)
-
-    async def prepare(self, profile: str) -> None:
-        """Do that for a profile alone, or for clients without one. A checkpoint the first time."""
-        settings = self._deployment.value.settings
-        profile = profile or settings.profile
-        doors = self._of_profiles.get(profile) if profile else self._whole
-        if doors is not None:
-            await doors.introduction.prepare()
-        elif profile in settings.profiles:
-            await self._look(profile)
-
-    async def _look(self, profile: str) -> None:
-        doors = self._of_profiles.get(profile)
-        view = self._gateway.view.by_profile(profile) if doors is None else doors.view
-        await view.visible.prepare()
-        doors = self._of_profiles.get(profile) or self._open(profile, view)
-        await doors.introduction.prepare()
-
-    def _of_profile(self, profile: str) -> _Doors:
-        profiles = self._deployment.value.settings.profiles
-        if profile not in profiles and self._gateway is not self._main:  # what there is for others is theirs to know
-            text = f"there is no profile {clean(profile[:MAX_NAME_SHOWN])!r}; ask whoever runs this daemon for its name"
-            raise UnknownDoor(text)
-        if profile not in profiles:
-            likely = nearest(profile, profiles)
-            there = f"there are: {_some(sorted(profiles))}" if profiles else 'the configuration has no "profiles"'
-            raise UnknownDoor(
-                f"there is no profile {clean(profile[:MAX_NAME_SHOWN])!r}; "
-                + (f"did you mean {likely!r}?" if likely else there),
-                details={"profiles": sorted(profiles)[:MAX_NAMED], "nearest": [likely] if likely else []},
-            )
-        return self._of_profiles.get(profile) or self._open(profile, self._gateway.view.by_profile(profile))
-
-    def _open(self, profile: str, view: ClientView) -> _Doors:
-        for gone in self._of_profiles.keys() - self._deployment.value.settings.profiles.keys():
-            del self._of_profiles[gone]
-        gateway = Gateway(self._gateway.parts, view, self._version)
-        self._main.introduction.include(gateway.introduction)
-        doors = self._of_profiles[profile] = _Doors(gateway, self._main, self._version, f"?{PROFILE}={profile}")
-        return doors
+            while True:
+                version = self._deployment.version
+                for profile in self._deployment.value.settings.profiles:
+                    await self._of_view(None, profile).prepare()
+                await self._deployment.wait_newer(version)
 
 
 class _Doors:
-    """Those of one profile, or for clients without one. `suffix`: what their names end with. `main`: see above."""
+    """Those of who come in one way. `suffix`: what their names end with. `main` keeps all introductions up to date."""
 
     def __init__(self, gateway: Gateway, main: Gateway, version: str, suffix: str) -> None:
         self._main = main
         self._version = version
         self._by_effect: Door | None = None
         self._parts = gateway.parts
+        self.prepared_for = -1
+        """The version of the deployment for which all is there that is seen here."""
         self.view = gateway.view
         self.introduction = gateway.introduction
         self._suffix = suffix
@@ -214,7 +198,17 @@ class _Doors:
         self._servers: dict[str, Door] = {}
         self._personals: dict[str, Door] = {}
 
-    def find(self, name: str) -> Door:
+    async def prepare(self) -> None:
+        """Have what is seen here be there: a first look at many tools takes long. A checkpoint then."""
+        version = self._parts.deployment.version
+        await self.view.visible.prepare()
+        await self.introduction.prepare()
+        self.prepared_for = version
+
+    def find(self, name: str, execute: str = "") -> Door:
+        """Return the door of an address; `execute` is what that says of how tools are run there."""
+        if execute:
+            return self._where_reading_is_apart(name, execute)
         if name in self._ours:
             return self._ours[name]
         for below, find in self._below.items():
@@ -225,8 +219,7 @@ class _Doors:
             "/mcp/servers/NAME for each server"
         )
 
-    def find_by_effect(self, name: str, execute: str) -> Door:
-        """Return the door where reading is apart from acting; `execute` is what the address says of it."""
+    def _where_reading_is_apart(self, name: str, execute: str) -> Door:
         right = f"{MCP_PATH}?{EXECUTE}={BY_EFFECT}"
         if execute != BY_EFFECT:
             text = f"{EXECUTE}={clean(execute[:MAX_NAME_SHOWN])} means nothing at this address; there is {right}"

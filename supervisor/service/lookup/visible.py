@@ -82,11 +82,10 @@ class Visible:
 
     async def prepare(self) -> None:
         """Have what is seen be there before it is asked for: if the profile is new, or another one, every server is
-        looked at in a thread; later only those that change. A checkpoint.
+        looked at in a thread; later only those that change. A checkpoint then.
         """
         profile, known = self._profile_now(), self._view
         if not self._profile or (known is not None and known.profile is profile):
-            await trio.lowlevel.checkpoint()
             return
         made = await beside(partial(view, self._catalogue.value, profile, known))
         if self._view is known:
