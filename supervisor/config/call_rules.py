@@ -73,7 +73,7 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def result_budget(self, tool: str) -> int | None:
         """Return how many tokens the result of a tool may have; None: any number."""
-        return _first(self.result_budgets, tool) if self.result_budgets else None
+        return _first(self.result_budgets, tool)
 
 
 def needs_yes(rules: CallRules, person: ConfirmRules, server: str, tool: str, judged: Judgement) -> bool:

@@ -227,11 +227,11 @@ class Slip(msgspec.Struct, frozen=True, kw_only=True):
 
 def slip_of(tool: Tool, arguments: Object, missing: Sequence[str] = ()) -> Slip:
     """Return what is wrong with the names of the arguments of a call, which lacks those that are `missing`."""
-    lacking = tuple(_show(name) for name in missing[:_MAX_NAMED])
+    lacking = tuple(map(_show, missing[:_MAX_NAMED]))
     properties, given = _properties_of(tool), arguments.members or {}
-    unknown = [name for name in given if name not in properties]
-    if not properties or not unknown:
+    if not properties or given.keys() <= properties.keys():
         return Slip(missing=lacking)
+    unknown = [name for name in given if name not in properties]
     meant = _meant(tool, given, unknown[:_MAX_NAMED], missing, properties)
     told = {_show(name): _show(right) for name, right in meant.items()}
     mended = _mend(tool, given, unknown, missing, properties) if meant else None

@@ -96,6 +96,8 @@ class NotReadOnly(SupervisorError, code=-31453, kind="not_read_only"):
 UNKNOWN: Final = Judgement()
 MAX_JUDGED: Final = 10_000
 """So many judgements are kept: those of tools that are called."""
+MAX_BOUND: Final = 1000
+"""So many calls, by who calls what, whose rules are kept. Names may be made up by clients, of 8 KiB each."""
 
 
 class _Known(NamedTuple):
@@ -110,6 +112,14 @@ class _Known(NamedTuple):
 _NOTHING: Final = _Known()
 
 
+class CallSafety(NamedTuple):
+    """What holds for somebody's calls of a tool: clients may call it; it `needs_yes`, which is refused at once."""
+
+    exposed: bool
+    needs_yes: bool
+    refused: bool
+
+
 class SafetyRules:
     """What holds now: of the newest deployment and the newest catalogue."""
 
@@ -118,12 +128,27 @@ class SafetyRules:
         self._catalogue = catalogue
         self._judged: dict[tuple[str, str], _Known] = {}
         self._people: tuple[People, dict[Principal, ConfirmRules]] = People(), {}
+        self._bound: dict[tuple[Principal, str, str], CallSafety] = {}
+        self._bound_at = -1, -1
 
-    def confirms(self, principal: Principal, server: str, tool: str) -> bool:
-        """Say whether a tool, by its server's own name for it, runs for somebody only after they have said yes.
+    def of_call(self, principal: Principal, server: str, tool: str) -> CallSafety:
+        """Return what holds now for a call of a tool, by its server's own name for it: looked for once after each
+        change of the configuration or of the catalogue.
 
         The server is named by its launch, here and below: two of them may know other tools.
         """
+        now = self._deployment.version, self._catalogue.version
+        if self._bound_at != now or len(self._bound) >= MAX_BOUND:
+            self._bound, self._bound_at = {}, now
+        called = principal, server, tool
+        if (bound := self._bound.get(called)) is None:
+            needs_yes = self.confirms(principal, server, tool)
+            refused = needs_yes and self.of_person(principal).mode == "refuse"
+            bound = self._bound[called] = CallSafety(self.exposes(server, tool), needs_yes, refused)
+        return bound
+
+    def confirms(self, principal: Principal, server: str, tool: str) -> bool:
+        """Say whether a tool, by its server's own name for it, runs for somebody only after they have said yes."""
         rules, person = self._deployment.value.rules_of(server_of(server)), self.of_person(principal)
         if person is NO_RULES_OF_ONES_OWN and rules.confirm_from == "none" and not rules.confirm:
             return False

@@ -98,7 +98,7 @@ class RoundTrips:
             return await self._router.ask(message)
         is_tool = message.method == "tools/call"
         launch = self._launches.of(message.server, message.principal)
-        if is_tool and not self._safety.exposes(launch, message.name):
+        if is_tool and not self._safety.of_call(message.principal, launch, message.name).exposed:
             raise exposure_error(message.server, message.name)
         retry, parked, answers = exchange.retry, None, dict[str, msgspec.Raw]()
         if retry is not None and (retry.ours or self._parking.is_given(input_required.state_of(retry))):
@@ -108,13 +108,13 @@ class RoundTrips:
                 parked, exchange.retry = None, None
             elif not parked.unconfirmed:
                 return await self._resume(exchange, message, parked, answers)
-        needs_yes = is_tool and self._safety.confirms(message.principal, launch, message.name)
-        if needs_yes and self._safety.of_person(message.principal).mode == "refuse":
+        holds = self._safety.of_call(message.principal, launch, message.name) if is_tool else None
+        if holds is not None and holds.refused:
             raise self._confirmations.refusal(message)
         if parked is not None:
             self._confirmations.go_on(exchange, message, parked, answers)
             exchange.retry = None
-        elif needs_yes and not self._confirmations.is_known(exchange, message):
+        elif holds is not None and holds.needs_yes and not self._confirmations.is_known(exchange, message):
             digest, rules = await self._digest(message), self._deployment.value.rules_of(message.server)
             await self._confirmations.ask(exchange, message, digest, rules, by_result=by_result)
         exchange.allowance = CallAllowance(self._allowances, message.server)

@@ -57,10 +57,11 @@ class Visible:
         self._own_statuses: tuple[object, object, Mapping[str, ServerStatus]] = None, None, {}
         self._renamed: dict[str, tuple[ServerStatus, ServerStatus]] = {}
         self._overdue: frozenset[str] = frozenset()
-        self.changes: Signal = DebouncedSignal(
-            AnyOf(catalogue, deployment) if profile else catalogue,
-            lambda: deployment.value.settings.list_changed_debounce_s,
-        )
+        may_change = AnyOf(catalogue, deployment) if profile else catalogue
+        self.changes: Signal = DebouncedSignal(may_change, self._debounce_s)
+
+    def _debounce_s(self) -> float:
+        return self._deployment.value.settings.list_changed_debounce_s
 
     def of_realm(self, realm: Realm) -> Visible:
         """Return what people see who have some servers."""

@@ -316,8 +316,8 @@ class KeptResults:
 
     def _budget(self, server: str, tool: str, meta: msgspec.Raw) -> int | None:
         """Return how many tokens a model gets of a result; None for all of it."""
-        budget = self._deployment.value.rules_of(server).result_budget(tool)
-        return None if is_whole(meta) else budget
+        rules = self._deployment.value.rules_of(server)
+        return rules.result_budget(tool) if rules.result_budgets and not is_whole(meta) else None
 
     async def read(self, exchange: Exchange, uri: str) -> ResultPart:
         """Return a part of a result. A checkpoint if that is work.

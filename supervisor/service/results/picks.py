@@ -221,9 +221,11 @@ class Picked(msgspec.Struct, frozen=True, eq=False):
 
 def read_picks(raw: msgspec.Raw) -> tuple[Path, ...]:
     """Read the paths of a call; none for nothing. Raises `InvalidArguments`."""
+    if not bytes(raw):
+        return ()
     if len(raw) > MAX_BYTES:
         raise InvalidArguments(f"'pick' has {len(raw)} bytes, {MAX_BYTES} are the most; nothing was called")
-    value = plain(raw) if bytes(raw) else None
+    value = plain(raw)
     if isinstance(value, str) and value.lstrip()[:1] == "[" and isinstance(listed := _listed(value), list):
         value = listed
     said = texts(value)
