@@ -144,7 +144,9 @@ class SafetyRules:
         if (bound := self._bound.get(called)) is None:
             needs_yes = self.confirms(principal, server, tool)
             refused = needs_yes and self.of_person(principal).mode == "refuse"
-            bound = self._bound[called] = CallSafety(self.exposes(server, tool), needs_yes, refused)
+            rules = self._deployment.value.rules_of(server_of(server))
+            exposed = rules.expose == "dangerous" or rules.exposes(self._judgement(server, tool))
+            bound = self._bound[called] = CallSafety(exposed, needs_yes, refused)
         return bound
 
     def confirms(self, principal: Principal, server: str, tool: str) -> bool:
@@ -166,11 +168,6 @@ class SafetyRules:
             user = user_of(principal)
             known[principal] = rules = identity.confirm_rules(user) if user else NO_RULES_OF_ONES_OWN
         return rules
-
-    def exposes(self, server: str, tool: str) -> bool:
-        """Say whether clients may call a tool, by its server's own name for it."""
-        rules = self._deployment.value.rules_of(server_of(server))
-        return rules.expose == "dangerous" or rules.exposes(self._judgement(server, tool))
 
     def traits(self, server: str, tool: str) -> Traits:
         """Return what a tool, by its server's own name for it, is taken for."""

@@ -13,7 +13,7 @@ from actors.kit import Conditions, Latest
 from actors.principal import LOCAL
 from supervisor.config import ServerConfig
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.safety import SafetyRules, expose
+from supervisor.servers.safety import MAX_BOUND, SafetyRules, expose
 from tests.fakes.deployments import deployment
 from tests.fakes.tool_catalogue import CATALOGUE
 
@@ -62,19 +62,26 @@ def test_names_and_levels_say_what_needs_a_yes(
 )
 def test_no_more_is_called_than_is_shown(daemon: dict[str, Any], entry: dict[str, Any], exposed: list[str]) -> None:
     asked = rules(files(daemon, **entry))
-    assert [tool for tool in TOOLS if asked.exposes("files", tool)] == exposed
+    assert [tool for tool in TOOLS if asked.of_call(LOCAL, "files", tool).exposed] == exposed
 
 
 def test_the_newest_settings_and_definitions_count() -> None:
     cell, catalogue = files({}), Latest(CATALOGUE)
     asked = SafetyRules(cell, catalogue)
-    assert not asked.confirms(LOCAL, "files", "writeFile")
-    cell.set(files({"confirm": "dangerous"}).value)
-    assert not asked.confirms(LOCAL, "files", "writeFile")
+    assert asked.of_call(LOCAL, "files", "writeFile") == (True, False, False)
+    cell.set(files({"confirm": "dangerous", "expose": "safe"}).value)
+    assert asked.of_call(LOCAL, "files", "writeFile") == (False, False, False)
     deleting = CATALOGUE.entries["files"].tools["delete_file"]
     turned = replace(CATALOGUE.entries["files"], tools={"writeFile": deleting})
     catalogue.set(replace(CATALOGUE, entries={"files": turned}))
-    assert asked.confirms(LOCAL, "files", "writeFile"), "the same name, but another tool"
+    assert asked.of_call(LOCAL, "files", "writeFile").needs_yes, "the same name, but another tool"
+
+
+def test_what_clients_make_up_is_not_kept_for_ever() -> None:
+    asked = rules(files({"confirm": "dangerous"}))
+    for number in range(2 * MAX_BOUND):
+        assert asked.of_call(LOCAL, "files", f"made up {number}").needs_yes
+    assert len(asked._bound) <= MAX_BOUND
 
 
 async def test_from_the_start_on_nobody_sees_more() -> None:
