@@ -53,9 +53,8 @@ MAX_NAMED: Final = 20
 """Servers, and profiles, that are named where another one was asked for."""
 MAX_NAME_SHOWN: Final = 64
 _MAX_FIELDS: Final = 20
-MAX_VIEWS: Final = 1000
-"""Of people with the same rights, by one profile or none: so many are kept for those who come again; what is under way
-keeps its own."""
+MAX_REALMS: Final = 1000
+"""So many are kept, by all their profiles, for those who come again; what is under way keeps its own."""
 
 
 class DoorTable:
@@ -73,13 +72,13 @@ class DoorTable:
         self._version = version
         self._deployment = gateway.parts.deployment
         self._plugins = gateway.parts.plugin_table
-        self._whole = _Doors(gateway, gateway, version, "")
+        self._of_all = {"": _Doors(gateway, gateway, version, "")}
+        self._of_rights: OrderedDict[Rights, dict[str, _Doors]] = OrderedDict()
+        """Those of everybody, and of the people who came last, by profile: empty for who asks for none."""
         changed = gateway.introduction.others_changed
         self._realms = Realms(
             gateway.parts.catalogue, self._deployment, lambda: changed.set(changed.value + 1), self._plugins
         )
-        self._of_views: OrderedDict[tuple[Rights | None, str], _Doors] = OrderedDict()
-        """Those of everybody by each profile, and of the rights for which somebody came last."""
 
     def find(self, name: str, profile: str = "", execute: str = "") -> Door:
         return self._of_view(None, self._profile_of(profile)).find(name, execute)
@@ -138,17 +137,22 @@ class DoorTable:
 
     def _of_view(self, realm: Realm | None, profile: str) -> _Doors:
         """Return the doors of those who come in one way."""
-        if realm is None and not profile:
-            return self._whole
-        key = realm.rights if realm is not None else None, profile
-        doors = self._of_views.get(key)
-        if doors is None:
-            gateway = Gateway(self._gateway.parts, self._view(realm, profile), self._version)
-            self._gateway.introduction.include(gateway.introduction)
-            suffix = f"?{PROFILE}={profile}" if profile else ""
-            doors = self._of_views[key] = _Doors(gateway, self._gateway, self._version, suffix)
-            self._forget()
-        self._of_views.move_to_end(key)
+        if realm is None:
+            known = self._of_all
+        else:
+            known = self._of_rights.setdefault(realm.rights, {})
+            self._of_rights.move_to_end(realm.rights)
+            if len(self._of_rights) > MAX_REALMS:
+                self._of_rights.popitem(last=False)
+        return known.get(profile) or self._open(realm, profile, known)
+
+    def _open(self, realm: Realm | None, profile: str, known: dict[str, _Doors]) -> _Doors:
+        for gone in known.keys() - self._deployment.value.settings.profiles.keys() - {""}:
+            del known[gone]
+        gateway = Gateway(self._gateway.parts, self._view(realm, profile), self._version)
+        self._gateway.introduction.include(gateway.introduction)
+        suffix = f"?{PROFILE}={profile}" if profile else ""
+        doors = known[profile] = _Doors(gateway, self._gateway, self._version, suffix)
         return doors
 
     def _view(self, realm: Realm | None, profile: str) -> ClientView:
@@ -156,14 +160,6 @@ class DoorTable:
             return self._of_view(realm, "").view.by_profile(profile)
         assert realm is not None, "what everybody sees is there"
         return self._gateway.view.of_realm(realm)
-
-    def _forget(self) -> None:
-        """Forget the doors of profiles that are gone, and of who came longest ago."""
-        profiles = self._deployment.value.settings.profiles.keys()
-        gone = [key for key in self._of_views if key[1] and key[1] not in profiles]
-        of_realms = [key for key in self._of_views if key[0] is not None and key not in gone]
-        for key in gone + of_realms[: max(0, len(of_realms) - MAX_VIEWS)]:
-            del self._of_views[key]
 
     async def run(self) -> None:
         """Keep what people see up with the catalogue, and have what is seen by each profile be there before it is

@@ -332,8 +332,9 @@ class Looks:
 
 
 class ClientView(msgspec.Struct, frozen=True, eq=False):
-    """What those see who come in one way, and how it is had that they could see. Profiles share it with those without
-    one: a server is woken for whatever it may turn out to have.
+    """What clients see who come in one way, and what wakes and reads servers so that they see more.
+
+    That is shared by all profiles: what a server has, and whether it is in one, is known once it was read.
     """
 
     visible: Visible

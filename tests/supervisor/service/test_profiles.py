@@ -254,11 +254,12 @@ async def test_people_who_see_the_same_have_one_door_and_what_is_started_for_the
 
 
 async def test_doors_of_those_who_came_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "MAX_VIEWS", 2)
+    monkeypatch.setattr(addresses, "MAX_REALMS", 2)
     async with rig() as at:
         doors, found = DoorTable(at.running.gateway, "1.0"), dict[str, list[Door]]()
         for user in ("ana", "ben", "ana", "cem", "ana", "ben"):
-            found.setdefault(user, []).append(await doors.find_for(Person(user=user, rights=Rights(user=user)), ""))
+            person = Person(user=user, rights=Rights(user=user))
+            found.setdefault(user, []).append(await doors.find_for(person, "", "work"))
         assert [each is found["ana"][0] for each in found["ana"]] == [True] * 3
         assert found["ben"][0] is not found["ben"][1]
 

@@ -374,7 +374,7 @@ async def test_the_address_of_a_server_that_was_removed_is_none_and_nothing_of_i
         with pytest.raises(UnknownDoor):
             doors.find("servers/whole")
         kept = doors.find("servers/other")
-        assert list(doors._whole._servers) == ["other"]
+        assert list(doors._of_all[""]._servers) == ["other"]
         cell.set(before)
         assert doors.find("servers/whole").name == "servers/whole"
         assert doors.find("servers/other") is kept
