@@ -95,7 +95,7 @@ async def _figures(view: View) -> list[FamilyValues]:
     began = time.perf_counter()
     servers = await _servers(view, await view.figures())
     view.history.settle()
-    figures = [*view.meters.figures(), *_of_servers(servers), *_of_catalogue(view.visible_catalogue()), *_own(view)]
+    figures = [*view.meters.figures(), *_of_servers(servers), *_of_catalogue(view.catalogue.value), *_own(view)]
     if not view.deployment.value.settings.metrics_tools:
         figures = [each for each in figures if each.family is not families.TOOL_CALLS]
     figures.append(_alone(families.SCRAPE_DURATION, time.perf_counter() - began))
@@ -103,7 +103,7 @@ async def _figures(view: View) -> list[FamilyValues]:
 
 
 async def _servers(view: View, processes: Mapping[int, ProcessFigures]) -> ServerFigures:
-    rows, reports, catalogue = ServerFigures(), view.reports(), view.visible_catalogue()
+    rows, reports, catalogue = ServerFigures(), view.reports(), view.catalogue.value
     names = view.live.names(reports)
     view.meters.keep(dict.fromkeys(map(server_of, names)))
     for number, name in enumerate(names):

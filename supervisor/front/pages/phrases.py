@@ -42,7 +42,7 @@ async def phrases(view: View, query: PhrasesQuery) -> bytes:
     yours, the phrase book, a model of yours, models of clients. `describing` says how far the model is, or these
     are. With `server`, the sentences of its tools.
     """
-    entries = view.visible_catalogue().entries
+    entries = view.catalogue.value.entries
     if query.server:
         view.control.check(query.server)
         entries = {name: entry for name, entry in entries.items() if name == query.server}

@@ -93,14 +93,14 @@ async def debug(view: View) -> bytes:
 def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     """Ready: the index is built and every server was tried once. Those that fail hold nothing up."""
     statuses = view.reports()
-    known = view.visible_catalogue().entries
+    known = view.catalogue.value.entries
     words = {name: installation_status(status, listed=name in known) for name, status in statuses.items()}
     failed = sorted(name for name, word in words.items() if word in DOWN)
     discovering = sorted(name for name, status in statuses.items() if name not in known and _is_untried(status))
     reason = ""
     if view.closing.is_set():
         reason = "the daemon is shutting down"
-    elif not view.visible_catalogue().indexed:
+    elif not view.catalogue.value.indexed:
         reason = "the catalogue of earlier runs is being read"
     elif discovering:
         who = "server is" if len(discovering) == 1 else "servers are"
@@ -122,7 +122,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
     status = view.status_of(server)
     if status is None:
         return {"server": server}
-    catalogue = view.visible_catalogue()
+    catalogue = view.catalogue.value
     row = _row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
     row |= _figures_row(row, await view.figures()) | _tool_names_row(catalogue, server)
     row |= _sandbox_row(view.deployment.value.entries, server)
@@ -133,7 +133,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
 
 async def _status(view: View) -> bytes:
     """Return the page about all servers: their rows are made and encoded some at a time, others have their turns."""
-    catalogue = view.visible_catalogue()
+    catalogue = view.catalogue.value
     now = view.now()
     tokens = token_savings(catalogue)
     warnings = await view.described.warnings(catalogue)
@@ -300,7 +300,7 @@ def token_savings(catalogue: Catalogue) -> dict[str, Any]:
 
 
 async def _debug(view: View) -> bytes:
-    catalogue = view.visible_catalogue()
+    catalogue = view.catalogue.value
     now, figures = view.now(), await view.figures()
     processes: dict[str, dict[str, Any]] = {}
     for name in view.live.names(view.reports()):

@@ -105,7 +105,7 @@ async def _catalogue_for_requester(view: View) -> Catalogue:
     """
     person = REQUESTER.get().person
     await view.seen_by(person)  # so that it is known who has which launch
-    shared = view.visible_catalogue()
+    shared = view.catalogue.value
     own = {each.server: shared.own[each.name] for each in person.rights.launches if each.name in shared.own}
     return replace(shared, entries=dict(sorted({**shared.entries, **own}.items()))) if own else shared
 
@@ -158,7 +158,7 @@ def _held_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, dict[str,
 @performs(operations.TOOL_TOKENS)
 async def tool_tokens(view: View, query: TokenQuery) -> bytes:
     """Show what each tool costs a model in tokens; the totals are always of all servers."""
-    catalogue = view.visible_catalogue()
+    catalogue = view.catalogue.value
     _check_servers(view, catalogue, query.servers)
     return await beside(lambda: msgspec.json.encode(_token_page(catalogue, query)))
 
@@ -234,7 +234,7 @@ async def tool_history(view: View, query: HistoryQuery) -> bytes:
     tool = _tool_of(entry, name) if entry is not None else None
     replaced = await view.definitions(launch, name if tool is None else tool.name)
     if tool is None and not replaced:
-        nearest = await beside(lambda: view.visible_catalogue().nearest(path))
+        nearest = await beside(lambda: view.catalogue.value.nearest(path))
         hint = f"did you mean {escape(nearest[0])!r}?" if nearest else "`mcpvisor tools` lists them"
         if launch == server and server in view.deployment.value.own_launchers:
             hint = "its server is not started for all alike: name one of its launches, which `mcpvisor status` lists"
@@ -251,7 +251,7 @@ async def _launch_of(view: View, server: str) -> tuple[str, Entry | None]:
     person = REQUESTER.get().person
     await view.seen_by(person)  # so that it is known who has which launch
     own = next((each.name for each in person.rights.launches if each.server == server and each.name), server)
-    catalogue = view.visible_catalogue()
+    catalogue = view.catalogue.value
     return own, (catalogue.own if is_own(own) else catalogue.entries).get(own)
 
 

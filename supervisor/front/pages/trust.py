@@ -100,7 +100,7 @@ async def trust(view: View, query: TrustQuery) -> bytes:
 
 def _find_waiting(view: View, asked: TrustQuery) -> Iterator[_Waiting]:
     """Yield what waits; of launches that offer the same once, as it is approved for all of them."""
-    catalogue = view.visible_catalogue()
+    catalogue = view.catalogue.value
     alike = {id(entry): (launch, entry) for launch, entry in [*catalogue.own.items()][::-1]}
     for launch, entry in (*catalogue.entries.items(), *sorted(alike.values(), key=lambda each: each[0])):
         if entry.standing.waiting and (not asked.servers or {launch, entry.server} & set(asked.servers)):

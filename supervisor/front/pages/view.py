@@ -223,9 +223,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     def now(self) -> Now:
         return Now(unix=self.clock(), elapsed=self.elapsed())
 
-    def visible_catalogue(self) -> Catalogue:
-        return self.catalogue.value
-
     def reports(self) -> Mapping[str, ServerStatus]:
         """Return what was last reported of servers: of all of them, until identities are configured."""
         return self.statuses.value

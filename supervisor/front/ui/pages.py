@@ -380,7 +380,7 @@ class Dashboard(Frame):
         told = [Logged(time=time, fact=change) for time, change in self.view.facts.states.of(server)]
         told += [each for each in self.view.facts.events() if is_of(each.fact, server)]
         told.sort(key=lambda each: each.time)
-        seen = self.view.visible_catalogue()
+        seen = self.view.catalogue.value
         entry = seen.own.get(server) or seen.entries.get(server)
         offered = entry.tools if entry is not None else {}
         alarms = {name: (tool.own or tool).alarms for name, tool in offered.items()}
